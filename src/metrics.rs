@@ -351,6 +351,12 @@ impl Page {
         for (name, kind, about, time) in [
             ("basalt_wal_sync_seconds_total", "counter", "Time spent in syncs of the log.", stats.wal_sync_time),
             ("basalt_wal_sync_seconds_max", "gauge", "The longest sync of the log.", stats.wal_sync_time_max),
+            (
+                "basalt_clock_behind_seconds",
+                "gauge",
+                "How far the clock is behind the last time given to a cell.",
+                stats.clock_behind,
+            ),
         ] {
             self.head(name, kind, about);
             self.put(format_args!("{name} {}\n", time.as_secs_f64()));

@@ -215,6 +215,7 @@ impl Core {
             block_cache_bytes: self.cache.bytes(),
             block_cache_hits: self.cache.hits.load(Ordering::Relaxed),
             block_cache_misses: self.cache.misses.load(Ordering::Relaxed),
+            clock_behind: self.clock_behind(),
             ..Stats::default()
         };
         for (_, region) in self.all_regions() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use basalt_store::{Clock, Fold, TableName, Timestamp, Trigger};
 
@@ -25,6 +26,9 @@ use crate::stats::Counters;
 use crate::table::Table;
 use crate::wal::Wal;
 use crate::write::Gathered;
+
+/// From here on a start says how far the clock is behind: less is what clocks are corrected by.
+const CLOCK_BEHIND_TOLD: Duration = Duration::from_secs(10);
 
 /// The open store.
 #[derive(Debug)]
@@ -199,6 +203,24 @@ impl Core {
     /// Waits until no change has a time and is not in the memtables, and lets none begin: held to freeze memtables.
     pub(crate) fn stop_changes(&self) -> RwLockWriteGuard<'_, ()> {
         self.changing.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How far the clock is behind the last time given, as it was set back or stood too late before: all changes have that time until
+    /// it is there.
+    pub(crate) fn clock_behind(&self) -> Duration {
+        Duration::from_millis(self.last_stamp().0.saturating_sub(self.clock.now().0))
+    }
+
+    /// Tells of a clock that is far behind. It moves nothing, but TTLs count from the times that changes have.
+    pub(crate) fn tell_of_clock(&self) {
+        let behind = self.clock_behind();
+        if behind >= CLOCK_BEHIND_TOLD {
+            tracing::warn!(
+                seconds = behind.as_secs(),
+                "the clock is behind the times of what was written before: until it is there, all that is written gets the last of \
+                 these, a TTL counts from that, and rows that are deleted by a query have to wait"
+            );
+        }
     }
 
     /// The last time given.

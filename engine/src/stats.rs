@@ -69,4 +69,6 @@ pub struct Stats {
     pub compaction_failures: u64,
     /// Batches refused because memtables held too much.
     pub refused_for_memory: u64,
+    /// How far the clock is behind the last time that the store gave, which goes on until the clock is there.
+    pub clock_behind: Duration,
 }

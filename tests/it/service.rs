@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use basalt_store::{Durability, FamilyDescriptor, ManualClock, MutationBatch, Store as _, TableDescriptor, Timestamp};
+
 use crate::daemon::Daemon;
 use crate::http::TIMEOUT;
 
@@ -325,4 +327,33 @@ fn the_log_tells_a_life() {
     assert!(flushed["bytes"].as_u64().unwrap() > 0 && flushed["region"].is_u64(), "{flushed}");
     assert!(lines.iter().any(|line| line["message"] == "flushed" && line["table"] == "tsdb"), "{log}");
     line("stopped cleanly");
+}
+
+/// Its TTLs would count from then on, and its deletes wait, for years after a clock stood too late for a moment.
+#[test]
+fn a_start_tells_of_a_clock_behind_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut options = basalt_engine::EngineOptions::new(&data);
+    // The year 2100.
+    options.clock = std::sync::Arc::new(ManualClock::new(Timestamp(4_102_444_800_000)));
+    let engine = basalt_engine::Engine::open(options).unwrap();
+    engine.create_table(TableDescriptor::new("t".parse().unwrap(), vec![FamilyDescriptor::new("f")]), &[]).unwrap();
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    batch.row(b"row").unwrap().put(b"f", b"q", None, b"v").unwrap();
+    assert!(engine.apply(&"t".parse().unwrap(), batch).wait().unwrap().failed.is_empty());
+    engine.close().unwrap();
+    let told = || {
+        let mut command = Daemon::command(&data, "embedded");
+        command.stderr(std::fs::File::create(folder.path().join("log")).unwrap());
+        let daemon = Daemon::spawn(command);
+        let page = daemon.get("/metrics").text();
+        let behind = page.lines().find_map(|line| line.strip_prefix("basalt_clock_behind_seconds ")).unwrap();
+        assert!(behind.parse::<f64>().unwrap() > 1e8, "{behind}");
+        assert!(daemon.terminate().success());
+        std::fs::read_to_string(folder.path().join("log")).unwrap()
+    };
+    for log in [told(), told()] {
+        assert!(log.contains(r#""level":"WARN","message":"the clock is behind the times"#), "{log}");
+    }
 }
