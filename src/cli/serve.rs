@@ -1,5 +1,6 @@
 //! `basalt serve`: from a configuration to a running daemon and back to nothing.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
@@ -159,7 +160,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let keeping = tokio::spawn(app.keep_series());
     open.send_replace(Some(Arc::clone(&app)));
     tracing::info!(listen = %local, "ready");
-    print(&format!("listening on http://{local}\n"))?;
+    announce(local);
 
     let verdict = tokio::select! {
         () = signals.first() => Ok(()),
@@ -192,6 +193,16 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// Tells the address on standard output, which nobody may read: a full disk or a pipe whose reader is gone or stands still keeps no
+/// server from serving, nor from ending.
+fn announce(local: SocketAddr) {
+    tokio::task::spawn_blocking(move || {
+        if let Err(failure) = print(&format!("listening on http://{local}\n")) {
+            tracing::warn!("{failure}");
+        }
+    });
 }
 
 /// The two signals that end the daemon, and the one that does not: a lost terminal, or whoever wants files read again.

@@ -53,6 +53,15 @@ impl Daemon {
         Self { child, port }
     }
 
+    /// Runs a command line that serves and takes the port from its log, which nobody reads from then on.
+    pub(crate) fn spawn_unread(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let port = said.find_map(|line| line.split_once(r#""listen":"127.0.0.1:"#)?.1.split('"').next()?.parse().ok());
+        let Some(port) = port else { panic!("it ended: {:?}", child.wait()) };
+        Self { child, port }
+    }
+
     /// Where it listens.
     pub(crate) fn port(&self) -> u16 {
         self.port

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
@@ -62,6 +62,22 @@ fn nobody_waits_for_who_reads_the_log() {
     assert_eq!(daemon.terminate().code(), Some(0));
     let said = reading.join().unwrap().unwrap();
     assert!(said.contains("stopped cleanly"), "the last lines come out where they are read: {said}");
+}
+
+/// Standard output is a file on a full disk, a pipe without a reader, and one that was full before the start.
+#[test]
+fn nobody_waits_for_who_reads_the_address() {
+    let (_reader, mut full) = std::io::pipe().unwrap();
+    full.write_all(&vec![b'x'; 64 << 10]).unwrap();
+    let (_, broken) = std::io::pipe().unwrap();
+    let disk = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for output in [Stdio::from(disk), broken.into(), full.into()] {
+        let mut command = Daemon::command(Path::new("basalt-data"), "memory");
+        command.stdout(output);
+        let daemon = Daemon::spawn_unread(command);
+        assert_eq!(daemon.get("/api/version").status, 200);
+        assert_eq!(daemon.terminate().code(), Some(0));
+    }
 }
 
 #[test]
