@@ -2,12 +2,16 @@
 //! under a fault, then another life on a disk that may legally be found. One seed, one history.
 //!
 //! Checked at every opening and every scan: what was acknowledged is there, what was seen is not lost, what was not
-//! acknowledged is whole or absent, rows are never torn, counters lie between what was and what may have been counted, and a family
-//! whose rows are folded holds in each column what it may, whatever was folded before a column was deleted.
+//! acknowledged is whole or absent, rows are never torn, counters lie between what was and what may have been counted, a family
+//! whose rows are folded holds in each column what it may, whatever was folded before a column was deleted, an append cell what was
+//! appended, in order, and of a family that is folded by value nothing but a put changes what is read.
 //!
 //! Feature `sim`: the tests here run a few hundred histories, `basalt-torture sim` and `countdown` as many as are wanted.
 
+mod appended;
+mod by_value;
 mod folded;
+mod row;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -18,10 +22,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use basalt_store::{
-    Applied, Compaction, Durability, FamilyDescriptor, Increment, Lane, ManualClock, MutationBatch, Pending, Scan,
-    SplitAt, Store, TableDescriptor, TableName, Timestamp,
+    Applied, Compaction, Durability, Increment, Lane, ManualClock, MutationBatch, Pending, SplitAt, Store, TableName,
+    Timestamp,
 };
+use bytes::Bytes;
 
+use self::row::{Content, Row, RowLedger, change, number, read_all};
 use crate::io::{Fault, FaultKind, FaultSpan, LossMode, Rng, SimFs, SplitMix};
 use crate::{Engine, EngineOptions, Error, Health, Limits, Workers};
 
@@ -31,9 +37,6 @@ const STEPS: u64 = 40;
 /// Of a history that every step is failed in once.
 const STEPS_UNDER_FAULT: u64 = 120;
 const COUNTER: &str = "counter";
-const FAMILIES: [&[u8]; 2] = [b"f", b"g"];
-/// A value begins with its number.
-const NUMBER_BYTES: usize = 8;
 
 /// A promise that was broken, in words; or a call that must not fail and did.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,30 +83,6 @@ fn row_key(row: u64) -> String {
     format!("row{row:02}")
 }
 
-/// What was asked of one row, in order: the value it then has, or none after a delete.
-#[derive(Debug, Default)]
-struct RowLedger {
-    /// The same for the family whose rows are folded.
-    folded: folded::Ledger,
-    asked: Vec<Option<u64>>,
-    /// At least this many of them took effect, whatever happens.
-    floor: usize,
-    /// At least this many of them were seen in this life.
-    seen: usize,
-}
-
-impl RowLedger {
-    /// The row holds what one of the changes from the floor on left there, and none from before what was seen.
-    fn see(&mut self, found: Option<u64>) -> Told {
-        let from = self.floor.max(self.seen);
-        let states = std::iter::once(None).chain(self.asked.iter().copied());
-        let state = states.enumerate().skip(from).find(|(_, state)| *state == found);
-        let (count, _) = state.ok_or_else(|| format!("{found:?}, not one of {:?} from {from} on", self.asked))?;
-        self.seen = count;
-        Ok(())
-    }
-}
-
 /// A batch that is not answered yet.
 struct Asked {
     pending: Pending<Applied>,
@@ -119,6 +98,13 @@ struct Counted {
     durability: Durability,
 }
 
+struct Appended {
+    pending: Pending<Bytes>,
+    durability: Durability,
+    change: u64,
+    row: u64,
+}
+
 struct History {
     table: Option<TableName>,
     rng: SplitMix,
@@ -130,10 +116,13 @@ struct History {
     /// Increments that are surely counted, and those that may be.
     counted: i64,
     may_be_counted: i64,
+    /// In the step before: what is put within the same millisecond is hidden, as in HBase.
+    may_have_deleted: bool,
     /// What the counter was when it was last looked at in this life.
     counter_seen: i64,
     asked: Vec<Asked>,
     increments: Vec<Counted>,
+    appends: Vec<Appended>,
     table_made: bool,
     /// What the table held when the snapshot was taken, by its name.
     snapshots: BTreeMap<String, Content>,
@@ -161,9 +150,11 @@ impl History {
             next_change: 0,
             counted: 0,
             may_be_counted: 0,
+            may_have_deleted: false,
             counter_seen: 0,
             asked: Vec::new(),
             increments: Vec::new(),
+            appends: Vec::new(),
             table_made: false,
             snapshots: BTreeMap::new(),
             trace: 0,
@@ -248,7 +239,7 @@ impl History {
                 ..Limits::default()
             },
             workers: Workers::Manual,
-            folds: vec![Arc::new(folded::Columns)],
+            folds: vec![Arc::new(folded::Columns), Arc::new(by_value::Largest)],
             ..EngineOptions::new(Path::new("/d"))
         })
     }
@@ -261,19 +252,17 @@ impl History {
         self.check_all(engine)?;
         // What a start shows it made durable first: no later life lacks it.
         for ledger in self.rows.values_mut() {
-            ledger.floor = ledger.floor.max(ledger.seen);
-            ledger.folded.keep();
+            ledger.keep();
         }
         self.counted = self.counted.max(self.counter_seen);
         let name = self.name()?;
         if !self.table_made && engine.describe_table(&name).is_err() {
-            let families =
-                vec![FamilyDescriptor::new("f"), FamilyDescriptor::new("g").with_versions(3), folded::family()];
-            let made = engine.create_table(TableDescriptor::new(name, families), &["row04".into(), "row08".into()]);
+            let made = engine.create_table(row::table(name), &["row04".into(), "row08".into()]);
             self.table_made = made.is_ok();
         }
         for _ in 0..steps {
-            self.clock.advance(1);
+            self.clock.advance(u64::from(self.may_have_deleted || self.rng.chance(2, 3)));
+            self.may_have_deleted = !self.asked.is_empty();
             self.step(engine)?;
             self.hear()?;
         }
@@ -282,7 +271,7 @@ impl History {
 
     fn step(&mut self, engine: &Engine) -> Told {
         let name = self.name()?;
-        match self.rng.below(25) {
+        match self.rng.below(28) {
             0..8 => return self.write(engine),
             8..10 => self.increment(engine, &name),
             10..13 => drop(engine.pump()),
@@ -299,6 +288,7 @@ impl History {
             20 => return self.snapshot(engine),
             21 => return self.check_snapshots(engine),
             22..24 => return self.delete_column(engine),
+            24..27 => self.append(engine, &name),
             _ => return self.free_space(engine),
         }
         Ok(())
@@ -328,9 +318,8 @@ impl History {
             };
             let padding = asked.map_or(0, |_| self.rng.below(200));
             change(&mut batch, &row_key(*row), asked, padding).map_err(|error| error.to_string())?;
-            ledger.asked.push(asked);
-            ledger.folded.ask(change_number, asked);
-            rows.push((*row, ledger.asked.len()));
+            self.may_have_deleted |= asked.is_none();
+            rows.push((*row, ledger.ask(change_number, asked)));
         }
         match road {
             0 => batch.hold(Lane(0)),
@@ -347,7 +336,7 @@ impl History {
         self.next_change
     }
 
-    /// Deletes a column of a row that nothing else is asked of, by the cells that hold it now.
+    /// Deletes a column of a row that nothing else is asked of, by the cells that hold it now, or its append cell.
     fn delete_column(&mut self, engine: &Engine) -> Told {
         let name = self.name()?;
         engine.push(Lane(0));
@@ -360,15 +349,24 @@ impl History {
         }
         let Some(mut found) = self.content(engine, &name)? else { return Ok(()) };
         let cells = found.remove(&row_key(row)).unwrap_or_default().folded;
-        if !cells.numbers().contains_key(&column) {
+        let is_append_cell = self.rng.chance(1, 5);
+        if !is_append_cell && !cells.numbers().contains_key(&column) {
             return Ok(());
         }
         let change = self.draw_change();
         let mut batch = MutationBatch::new(Durability::Fsync);
-        let deleted = batch.row(row_key(row).as_bytes()).and_then(|mut changes| cells.delete(column, &mut changes));
+        let delete = |mut changes| {
+            if is_append_cell { appended::delete(&mut changes) } else { cells.delete(column, &mut changes) }
+        };
+        let deleted = batch.row(row_key(row).as_bytes()).and_then(delete);
         deleted.map_err(|error| error.to_string())?;
+        self.may_have_deleted = true;
         let ledger = self.rows.entry(row).or_default();
-        ledger.folded.ask_delete(change, column);
+        if is_append_cell {
+            ledger.appended.ask(change, None);
+        } else {
+            ledger.folded.ask_delete(change, column);
+        }
         let rows = vec![(row, ledger.floor)];
         let pending = engine.apply(&name, batch);
         // Before anything is folded.
@@ -385,6 +383,15 @@ impl History {
         self.increments.push(Counted { pending, durability });
     }
 
+    /// Appends a number to a row's cell, which comes behind what waits for the row.
+    fn append(&mut self, engine: &Engine, name: &TableName) {
+        let durability = if self.rng.chance(1, 3) { Durability::Async } else { Durability::Fsync };
+        let (row, change) = (self.rng.below(ROWS), self.draw_change());
+        self.rows.entry(row).or_default().appended.ask(change, Some(change));
+        let pending = engine.append(name, appended::append(&row_key(row), change, durability));
+        self.appends.push(Appended { pending, durability, change, row });
+    }
+
     /// Notes the answers that are there.
     fn hear(&mut self) -> Told {
         for mut asked in std::mem::take(&mut self.asked) {
@@ -396,9 +403,7 @@ impl History {
                     }
                     self.trace = self.trace.wrapping_mul(31).wrapping_add(asked.rows.len() as u64);
                     for (row, count) in asked.rows {
-                        let ledger = self.rows.entry(row).or_default();
-                        ledger.floor = ledger.floor.max(count);
-                        ledger.folded.is_sure(asked.change);
+                        self.rows.entry(row).or_default().is_sure(count, asked.change);
                     }
                 }
                 // Refused, or promised less than the power loss that may come.
@@ -410,6 +415,16 @@ impl History {
                 None => self.increments.push(counted),
                 // The value told holds all that were counted before, and is itself on disk.
                 Some(Ok(value)) if counted.durability == Durability::Fsync => self.counted = self.counted.max(value),
+                Some(_) => {}
+            }
+        }
+        for mut appended in std::mem::take(&mut self.appends) {
+            match poll(&mut appended.pending) {
+                None => self.appends.push(appended),
+                Some(Ok(held)) if appended.durability == Durability::Fsync => {
+                    let ledger = &mut self.rows.entry(appended.row).or_default().appended;
+                    ledger.is_sure(appended.change, appended::numbers(&held));
+                }
                 Some(_) => {}
             }
         }
@@ -440,15 +455,8 @@ impl History {
         let Some(found) = self.content(engine, &name)? else { return Ok(()) };
         for (row, ledger) in &mut self.rows {
             let nothing = Row::default();
-            let Row { values, folded } = found.get(&row_key(*row)).unwrap_or(&nothing);
-            let value = match &**values {
-                [] => None,
-                [f, g] if f == g => number(f),
-                _ => return Err(format!("row {row} is torn")),
-            };
-            let holds = |told: String| format!("row {row} holds {told}");
-            ledger.see(value).map_err(holds)?;
-            ledger.folded.see(&folded.numbers()).map_err(holds)?;
+            let held = found.get(&row_key(*row)).unwrap_or(&nothing);
+            ledger.see(held).map_err(|told| format!("row {row} holds {told}"))?;
         }
         let counter = found.get(COUNTER).and_then(|row| number(row.values.first()?)).unwrap_or(0);
         let counts = self.counted.max(self.counter_seen)..=self.may_be_counted;
@@ -532,72 +540,13 @@ impl History {
         self.fs.set_capacity(u64::MAX);
         self.asked.clear();
         self.increments.clear();
+        self.appends.clear();
         for ledger in self.rows.values_mut() {
-            ledger.seen = 0;
-            ledger.folded.forget();
+            ledger.forget();
         }
         self.counter_seen = 0;
         Ok(())
     }
-}
-
-/// Puts one value into all families of a row, or deletes them.
-fn change(batch: &mut MutationBatch, key: &str, asked: Option<u64>, padding: u64) -> basalt_store::Result<()> {
-    let mut changes = batch.row(key.as_bytes())?;
-    let Some(number) = asked else {
-        for family in FAMILIES.into_iter().chain([folded::FAMILY]) {
-            changes.delete_family(family, None)?;
-        }
-        return Ok(());
-    };
-    let mut value = number.to_be_bytes().to_vec();
-    value.resize(NUMBER_BYTES + usize::try_from(padding).unwrap_or(0), 7);
-    for family in FAMILIES {
-        changes.put(family, b"v", None, &value)?;
-    }
-    changes.put(folded::FAMILY, &[folded::column_of(number)], None, &number.to_be_bytes())?;
-    Ok(())
-}
-
-fn number(value: &[u8]) -> Option<u64> {
-    value.first_chunk().map(|first| u64::from_be_bytes(*first))
-}
-
-/// A row: the values of its cells, and the cells of the family that is folded.
-#[derive(Debug, Default)]
-struct Row {
-    values: Vec<Vec<u8>>,
-    folded: folded::Cells,
-}
-
-impl PartialEq for Row {
-    /// Whether they hold the same, however it is folded.
-    fn eq(&self, other: &Self) -> bool {
-        self.values == other.values && self.folded.numbers() == other.folded.numbers()
-    }
-}
-
-/// Rows by their keys.
-type Content = BTreeMap<String, Row>;
-
-fn read_all(engine: &Engine, table: &TableName) -> basalt_store::Result<Content> {
-    let mut scanner = engine.scan(table, Scan::all())?;
-    let mut found = Content::new();
-    while let Some(batch) = scanner.next_wait() {
-        for row in batch?.rows() {
-            let mut content = Row::default();
-            for cell in row.cells() {
-                let value = cell.value.to_vec();
-                if cell.family == folded::FAMILY {
-                    content.folded.0.push((cell.qualifier.to_vec(), value, cell.timestamp));
-                } else {
-                    content.values.push(value);
-                }
-            }
-            found.insert(String::from_utf8_lossy(row.key()).into_owned(), content);
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

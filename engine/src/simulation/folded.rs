@@ -1,9 +1,11 @@
 //! The family of a history whose rows are folded, as a schema folds the points of an hour: four columns with a number each, of which a
-//! flush or a compaction makes one cell.
+//! flush or a compaction makes one cell. A row with an append cell is not folded.
 
 use std::collections::BTreeMap;
 
 use basalt_store::{FamilyDescriptor, Fold, FoldedRow, Result, RowBuilder, RowPut, Timestamp};
+
+use super::appended;
 
 /// The family.
 pub(super) const FAMILY: &[u8] = b"h";
@@ -11,7 +13,7 @@ pub(super) const FAMILY: &[u8] = b"h";
 /// Its columns. A folded cell bears those that it holds, one behind the other.
 const COLUMNS: [u8; 4] = *b"0123";
 
-const NUMBER_BYTES: usize = size_of::<u64>();
+pub(super) const NUMBER_BYTES: usize = size_of::<u64>();
 
 /// The numbers of a row by their columns.
 pub(super) type Numbers = BTreeMap<u8, u64>;
@@ -42,6 +44,9 @@ impl Fold for Columns {
 
     fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
         let [_, _, ..] = puts else { return false };
+        if puts.iter().any(|put| put.qualifier == appended::QUALIFIER) {
+            return false;
+        }
         let newest = newest(puts.iter().map(|put| (put.qualifier, put.value, (put.timestamp, put.seq))));
         let qualifier: Vec<u8> = newest.keys().copied().collect();
         let value: Vec<u8> = newest.values().flat_map(|(_, number)| number.to_be_bytes()).collect();
