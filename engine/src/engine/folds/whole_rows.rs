@@ -47,3 +47,39 @@ fn rule_3_a_fold_that_needs_whole_rows_gets_no_other() {
     hours.compact();
     assert_eq!(hours.cells(), "12345=abbde");
 }
+
+/// Puts a point while a pass folds its row.
+#[derive(Debug, Default)]
+struct PutMeanwhile(Mutex<Option<Arc<Engine>>>);
+
+impl Fold for PutMeanwhile {
+    fn name(&self) -> &'static str {
+        "points"
+    }
+
+    fn needs_whole_rows(&self) -> bool {
+        true
+    }
+
+    fn fold(&self, cells: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
+        if let Some(engine) = self.0.lock().unwrap().take() {
+            let mut batch = MutationBatch::new(Durability::Async);
+            batch.row(b"hour").unwrap().put(b"f", b"1", None, b"a").unwrap();
+            engine.apply(&name(), batch).wait().unwrap();
+        }
+        Largest.fold(cells, out)
+    }
+}
+
+/// `S-DTCS`: it counts as one that came after the fold, so that the value that it was put over is there beside it again.
+#[test]
+fn rule_3_a_put_during_a_pass_lies_beside_what_that_makes() {
+    let meanwhile = Arc::new(PutMeanwhile::default());
+    let hours = Hours::of(family(), Arc::clone(&meanwhile) as Arc<dyn Fold>);
+    hours.put("1=z 2=b");
+    *meanwhile.0.lock().unwrap() = Some(Arc::clone(&hours.engine));
+    hours.flush();
+    assert_eq!(hours.cells(), "1=a 12=zb");
+    hours.compact();
+    assert_eq!(hours.cells(), "12=zb");
+}
