@@ -7,7 +7,7 @@ use basalt_store::{CellKind, Durability, FamilyDescriptor, ManualClock, Mutation
 use super::tests::{expected, name, options, put, scan, table};
 use super::*;
 use crate::error::Error as EngineError;
-use crate::io::{FileSystem, Rng, SimFs, SplitMix};
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem, LossMode, Rng, SimFs, SplitMix};
 use crate::mutation::MUTATIONS;
 use crate::record;
 use crate::wal::Write;
@@ -125,6 +125,56 @@ fn cells_of_a_family_that_was_dropped_do_not_come_back() {
     assert!(open(&fs.snapshot()).stats().memtable_bytes > 0);
     engine.alter_table(TableDescriptor::new(name(), families(&["f"]))).unwrap();
     assert_eq!(open(&fs.snapshot()).stats().memtable_bytes, 0);
+}
+
+/// What the log has of a table that was dropped, or emptied, is no part of one that was made under its name. A crash on the way leaves
+/// one of the two, whole.
+#[test]
+fn what_the_log_has_of_a_table_that_was_dropped_does_not_come_back() {
+    let write = |engine: &Engine, row: &str| {
+        let answer = put(engine, row, row);
+        engine.pump().unwrap();
+        answer.wait().is_ok()
+    };
+    let found = |engine: &Engine| {
+        let is_there = engine.list_tables().unwrap() == [name()];
+        is_there.then(|| scan(engine, Scan::all()).into_iter().map(|(row, _)| row).collect::<Vec<_>>().join(" "))
+    };
+    let drop_and_make =
+        |engine: &Engine| engine.drop_table(&name()).is_ok() && engine.create_table(table(), &["b".into()]).is_ok();
+    let empty = |engine: &Engine| engine.truncate_table(&name(), TruncatedRegions::Kept).is_ok();
+    let kept: &[Option<&str>] = &[Some("a b"), Some(""), Some("c")];
+    let made: &[Option<&str>] = &[Some("a b"), None, Some(""), Some("c")];
+    for (is_emptied, states) in [(false, made), (true, kept)] {
+        let change = |engine: &Engine| if is_emptied { empty(engine) } else { drop_and_make(engine) };
+        let mut seen = vec![false; states.len()];
+        for step in 0.. {
+            let fs = SimFs::new(step);
+            let engine = open(&fs);
+            engine.create_table(table(), &[]).unwrap();
+            assert!(write(&engine, "a"));
+            engine.flush(&name()).unwrap();
+            assert!(write(&engine, "b"));
+            fs.set_fault(Some(Fault { after_calls: step, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
+            let is_changed = change(&engine);
+            let is_through = is_changed && write(&engine, "c");
+            for folder in [fs.process_kill(), fs.power_loss(LossMode::Hostile)] {
+                let again = open(&folder);
+                let found = found(&again);
+                let state = states.iter().position(|state| *state == found.as_deref());
+                let state = state.unwrap_or_else(|| panic!("step {step}: {found:?}"));
+                assert!(!is_changed || state >= states.len() - 2, "step {step}: {found:?} after the change");
+                assert!(!is_through || state == states.len() - 1, "step {step}: {found:?} in the end");
+                assert!(state == 0 || again.stats().memtable_bytes == 0 || state == states.len() - 1);
+                again.verify().unwrap();
+                seen[state] = true;
+            }
+            if is_through {
+                break;
+            }
+        }
+        assert!(seen.iter().all(|is_seen| *is_seen), "{seen:?}");
+    }
 }
 
 /// The server's clock may stand before what it gave out in its life before, of which only the log tells.

@@ -6,7 +6,7 @@ use basalt_store::{Durability, FamilyDescriptor, Fold, MutationBatch};
 
 use super::tests::{Joining, name, options, scan, table};
 use super::*;
-use crate::io::SimFs;
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
 use crate::mutation::MUTATIONS;
 use crate::record;
 use crate::wal::{Replay, Write};
@@ -19,11 +19,15 @@ fn open(fs: &SimFs, memtables_bytes: u64) -> Arc<Engine> {
 }
 
 fn open_with(fs: &SimFs, memtables_bytes: u64, folds: Vec<Arc<dyn Fold>>) -> Arc<Engine> {
+    Engine::open(options_of(fs, memtables_bytes, folds)).unwrap()
+}
+
+fn options_of(fs: &SimFs, memtables_bytes: u64, folds: Vec<Arc<dyn Fold>>) -> EngineOptions {
     let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
     (options.limits.memtable_bytes, options.limits.memtables_bytes) = (memtables_bytes, memtables_bytes);
     (options.limits.wal_bytes_max, options.limits.wal_segment_bytes) = (64 << 20, SEGMENT_BYTES);
     options.folds = folds;
-    Engine::open(options).unwrap()
+    options
 }
 
 const LARGE: u64 = 64 << 20;
@@ -31,7 +35,11 @@ const SMALL: u64 = 100 << 10;
 
 /// Puts some 800 KiB into rows of three regions, most of them over others.
 fn fill(engine: &Engine) {
-    for step in 0..80_u32 {
+    fill_some(engine, 0..80);
+}
+
+fn fill_some(engine: &Engine, steps: std::ops::Range<u32>) {
+    for step in steps {
         let mut batch = MutationBatch::new(Durability::Async);
         for row in 0..10_u32 {
             let key = format!("{:03}", (step * 10 + row) * 7919 % 600);
@@ -188,4 +196,40 @@ fn what_is_deleted_later_in_the_log_stays_deleted() {
     let again = open(&fs.snapshot(), SMALL);
     assert!(again.stats().files_count > 3);
     assert!(scan(&again, Scan::all()) == scan(&engine, Scan::all()));
+}
+
+/// By a kill, and by a power loss: nothing is lost, and nothing comes back of the table of that name that was dropped.
+#[test]
+fn a_crash_at_each_step_of_a_start_that_writes_files_loses_nothing() {
+    const BYTES: u64 = 24 << 10;
+    let fs = SimFs::new(1);
+    let engine = open(&fs, LARGE);
+    engine.create_table(table(), &["2", "4"].map(Bytes::from)).unwrap();
+    fill_some(&engine, 0..8);
+    engine.drop_table(&name()).unwrap();
+    engine.create_table(table(), &["2", "4"].map(Bytes::from)).unwrap();
+    fill_some(&engine, 8..24);
+    let expected = scan(&engine, Scan::all());
+    assert_eq!(expected.len(), 160);
+    let (mut kills_count, mut spilled_count) = (0, 0);
+    // Until a start is through.
+    for step in 0.. {
+        let folder = fs.snapshot();
+        folder.set_fault(Some(Fault { after_calls: step, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
+        if Engine::open(options_of(&folder, BYTES, Vec::new())).is_ok() {
+            break;
+        }
+        let loss = if step % 2 == 0 { LossMode::Ordered } else { LossMode::Hostile };
+        for (folder, bytes) in [(folder.process_kill(), LARGE), (folder.power_loss(loss), BYTES)] {
+            let again = open(&folder, bytes);
+            assert!(scan(&again, Scan::all()) == expected, "step {step}, {bytes} bytes");
+            again.verify().unwrap();
+            spilled_count += u32::from(bytes == LARGE && again.stats().files_count > 0);
+        }
+        kills_count += 1;
+    }
+    assert!(
+        spilled_count > 50 && kills_count > spilled_count,
+        "{kills_count} kills, {spilled_count} with files already"
+    );
 }
