@@ -337,6 +337,8 @@ impl OpenTables {
 fn no_tables(cause: &basalt_schema::Error) -> Failure {
     let exit = match cause.kind() {
         ErrorKind::Invalid => Exit::Config,
+        // It is named by the settings, and nobody makes it but an operator.
+        _ if matches!(cause, basalt_schema::Error::Store(basalt_store::Error::UnknownNamespace { .. })) => Exit::Config,
         kind => exit_of_cause(kind, cause),
     };
     Failure::new(exit, format!("cannot open the tables: {}", with_causes(cause)))
@@ -430,6 +432,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
         hbase::check(&config.hbase)?;
     }
     let empty = Arc::new(MemoryStore::new(Arc::new(WallClock)));
+    derived::make_namespaces(&*empty, &schema).map_err(|cause| no_tables(&cause.into()))?;
     Schema::open(empty, schema).map(drop).map_err(|cause| no_tables(&cause))
 }
 

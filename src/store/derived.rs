@@ -1,8 +1,9 @@
-//! What is kept beside points: histograms and rollups, as their JSON settings say.
+//! What is kept beside points: histograms and rollups, as their JSON settings say; and the namespaces that tables are named in.
 
 use std::path::Path;
 
-use basalt_schema::{NameRole, NameRules, Rollup, RollupSettings, Rollups};
+use basalt_schema::{NameRole, NameRules, Rollup, RollupSettings, Rollups, SchemaConfig};
+use basalt_store::{NamespaceDescriptor, Store, TableName};
 
 use crate::aside;
 use crate::config::Config;
@@ -78,6 +79,24 @@ pub(super) fn warnings(rollups: &Rollups) -> Vec<String> {
         )
     };
     lacking.map(warning).collect()
+}
+
+/// Has the namespaces that these settings name tables in, in a store that is only there to try them: which there are is the real one's
+/// to say. A name that is none is left to who makes its table.
+///
+/// # Errors
+///
+/// What the store says.
+pub(super) fn make_namespaces(trial: &dyn Store, schema: &SchemaConfig) -> basalt_store::Result<()> {
+    let plain = [&schema.data_table, &schema.uid_table, &schema.tree_table, &schema.meta_table];
+    let plain = plain.into_iter().filter_map(|name| name.parse::<TableName>().ok());
+    let of_rollup = |rollup: &Rollup| [rollup.table().clone(), rollup.preaggregate_table().clone()];
+    for table in plain.chain(schema.rollups.iter().flat_map(Rollups::iter).flat_map(of_rollup)) {
+        if trial.describe_namespace(table.namespace()).is_err() {
+            trial.create_namespace(NamespaceDescriptor::new(table.namespace()))?;
+        }
+    }
+    Ok(())
 }
 
 /// JSON, or what the `.json` file of that name holds; nothing for an empty setting.

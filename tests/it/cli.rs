@@ -107,6 +107,27 @@ fn what_is_checked_as_good_is_served() {
     check(&["config", "check", "--config", path], 0, "a row of 10m has 4608 intervals");
 }
 
+/// S-NS-1: tables may be named in a namespace. Whether the store has it is seen when it is opened, and is a wrong setting then.
+#[test]
+fn s_ns_1_tables_in_a_namespace_are_served_once_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, data) = (path("basalt.toml"), path("data"));
+    let tables = ["data", "uid", "tree", "meta"].map(|table| format!("{table}_table = 'tsd:{table}'\n")).concat();
+    let rollups = r#"{"aggregationIds":{"sum":0},"intervals":[{"table":"down:t","preAggregationTable":"down:p",
+        "interval":"1h","rowSpan":"1n"}]}"#;
+    std::fs::write(&file, format!("[schema]\n{tables}[rollups]\nenable = true\nconfig = '''{rollups}'''\n")).unwrap();
+    check(&["config", "check", "--config", &file], 0, "configuration is good");
+    let config = ["--config", &file, "--data-dir", &data];
+    let make = "create_namespace 'tsd'; create_namespace 'down'";
+    let shell = ["shell", "--create", "--data-dir", &data, "-e"];
+    check(&[&shell[..], &["list"]].concat(), 0, "0 row(s)");
+    check(&[&["mkmetric", "m"][..], &config].concat(), 3, "unknown namespace 'tsd'");
+    check(&[&shell[..], &[make]].concat(), 0, "");
+    check(&[&["mkmetric", "m"][..], &config].concat(), 0, "metrics m: [0, 0, 1]");
+    check(&[&shell[..], &["list"]].concat(), 0, "down:p\ndown:t\ntsd:data\ntsd:meta\ntsd:tree\ntsd:uid\n");
+}
+
 /// Points that are meant for a cluster are not taken into a folder of this machine.
 #[test]
 fn masters_without_the_store_hbase_are_refused() {
