@@ -1,8 +1,8 @@
 //! A cluster as the store.
 
 use basalt_hbase::{HBaseOptions, HBaseStore};
-use basalt_schema::{KeyLayout, SchemaConfig};
-use basalt_store::{ErrorKind, Filter, ListOperator, Scan, Store, TableName, with_causes};
+use basalt_schema::{KeyLayout, SchemaConfig, UID_NAME_FAMILY, UidKind};
+use basalt_store::{Columns, ErrorKind, Filter, ListOperator, Scan, Store, TableName, with_causes};
 
 use crate::config;
 use crate::exit::{Exit, Failure};
@@ -54,16 +54,18 @@ fn refused(cause: &basalt_hbase::Error) -> Failure {
 /// be written where nobody finds them. Tables of OpenTSDB's record no settings; what can be seen is that its keys' lengths and salts
 /// fit, of the first rows and of the last: too few buckets are seen by the last, too many by the first.
 ///
+/// Names may be there before points: the first UIDs tell their widths.
+///
 /// # Errors
 ///
-/// Exit code 3: of the first or the last rows more than half have other lengths, or more than a quarter other salts. What the store says.
+/// Exit code 3: of the first or the last rows more than half have other lengths, or more than a quarter other salts; of the first UIDs of a
+/// kind more than half have another width. What the store says.
 pub(super) fn check_rows(store: &dyn Store, schema: &SchemaConfig) -> Result<(), Failure> {
+    check_uids(store, schema)?;
     let layout = KeyLayout { salting: schema.salting, widths: schema.widths };
     let table: TableName =
         schema.data_table.parse().map_err(|cause: basalt_store::Error| Failure::config(with_causes(&cause)))?;
-    let unreadable = |cause: basalt_store::Error| {
-        Failure::new(exit_of(cause.kind()), format!("cannot read {table}: {}", with_causes(&cause)))
-    };
+    let unreadable = |cause| unreadable(&table, &cause);
     for (reversed, which) in [(false, "first"), (true, "last")] {
         let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
         let scan = Scan { limit_rows: Some(ROWS_LOOKED_AT), reversed, ..Scan::all().with_filter(keys_only) };
@@ -103,6 +105,49 @@ pub(super) fn check_rows(store: &dyn Store, schema: &SchemaConfig) -> Result<(),
     Ok(())
 }
 
+fn check_uids(store: &dyn Store, schema: &SchemaConfig) -> Result<(), Failure> {
+    let table: TableName =
+        schema.uid_table.parse().map_err(|cause: basalt_store::Error| Failure::config(with_causes(&cause)))?;
+    let found = match first_uids(store, &table) {
+        Ok(found) => found,
+        // It is made, or its family missed, by who opens it.
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(cause) => return Err(unreadable(&table, &cause)),
+    };
+    for kind in UidKind::ALL {
+        let widths = || found.iter().filter(|(of, _)| *of == kind).map(|(_, width)| *width);
+        let wanted = schema.widths.of(kind).bytes();
+        let others = widths().filter(|width| *width != wanted).count();
+        if others * 2 > widths().count() {
+            return Err(Failure::config(format!(
+                "table {table} has UIDs of another width: {others} of its first {} UIDs of {} are not of {wanted} bytes; set \
+                 `schema.uid_width_…` as they were when the table was made",
+                widths().count(),
+                kind.qualifier(),
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The kinds and widths of a table's first UIDs.
+fn first_uids(store: &dyn Store, table: &TableName) -> basalt_store::Result<Vec<(UidKind, usize)>> {
+    let scan = Scan::all().with_columns(Columns::family(UID_NAME_FAMILY)).with_filter(Filter::KeyOnly);
+    let mut scanner = store.scan(table, Scan { limit_rows: Some(ROWS_LOOKED_AT), ..scan })?;
+    let mut found = Vec::new();
+    while let Some(batch) = scanner.next_wait().transpose()? {
+        for row in batch.rows() {
+            let is_of = |kind: &UidKind| row.cells().any(|cell| cell.qualifier == kind.qualifier().as_bytes());
+            found.extend(UidKind::ALL.into_iter().filter(is_of).map(|kind| (kind, row.key().len())));
+        }
+    }
+    Ok(found)
+}
+
+fn unreadable(table: &TableName, cause: &basalt_store::Error) -> Failure {
+    Failure::new(exit_of(cause.kind()), format!("cannot read {table}: {}", with_causes(cause)))
+}
+
 fn listed(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect()
 }
@@ -110,7 +155,7 @@ fn listed(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use basalt_schema::{BaseTime, Salting, TagPair, Tsuid, Uid};
+    use basalt_schema::{BaseTime, Salting, TagPair, Tsuid, Uid, UidWidth};
     use basalt_store::{Durability, FamilyDescriptor, MutationBatch, TableDescriptor};
 
     #[test]
@@ -142,6 +187,35 @@ mod tests {
         let failure = check_rows(&store, &salted).unwrap_err();
         assert_eq!(failure.exit, Exit::Config);
         assert!(failure.line.contains("salt of 1 bytes") && failure.line.contains("schema.salt_width"), "{failure}");
+    }
+
+    /// Names that OpenTSDB gave UIDs before there was a point.
+    #[test]
+    fn names_with_uids_of_another_width_are_refused() {
+        let store = basalt_store::MemoryStore::new(std::sync::Arc::new(basalt_store::ManualClock::default()));
+        let ours = SchemaConfig { salting: Salting::NONE, ..SchemaConfig::default() };
+        let table: TableName = ours.uid_table.parse().unwrap();
+        let families = ["id", "name"].map(FamilyDescriptor::new).to_vec();
+        store.create_table(TableDescriptor::new(table.clone(), families), &[]).unwrap();
+        check_rows(&store, &ours).unwrap();
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        batch.row(b"\0").unwrap().put(b"id", b"metrics", None, &2_u64.to_be_bytes()).unwrap();
+        for (uid, name) in [(b"\0\0\x01", b"a"), (b"\0\0\x02", b"b")] {
+            batch.row(uid).unwrap().put(b"name", b"metrics", None, name).unwrap();
+            batch.row(name).unwrap().put(b"id", b"metrics", None, uid).unwrap();
+        }
+        // One of ours in vain does not make the table another's.
+        batch.row(b"\0\x03").unwrap().put(b"name", b"metrics", None, b"c").unwrap();
+        assert!(store.apply(&table, batch).wait().unwrap().failed.is_empty());
+        check_rows(&store, &ours).unwrap();
+        let width = |bytes| UidWidth::new(bytes).unwrap();
+        let mut other = ours.clone();
+        other.widths.tagv = width(4);
+        check_rows(&store, &other).unwrap();
+        other.widths.metric = width(2);
+        let failure = check_rows(&store, &other).unwrap_err();
+        assert_eq!(failure.exit, Exit::Config);
+        assert!(failure.line.contains("2 of its first 3 UIDs of metrics are not of 2 bytes"), "{failure}");
     }
 
     /// `S-KEY-SALT`: a table of 16 buckets is not opened with another count, be it more or fewer.
