@@ -10,10 +10,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print, start_log};
+use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
 use crate::progress::{ProgressLog, meanwhile};
 use crate::remote::Server;
 use crate::store::{OpenStore, backed_up, check_no_folders, check_outside, check_target, refused};
+
+/// What becomes of other stores.
+const ONLY_EMBEDDED: &str = "only the embedded store can be backed up";
 
 /// `basalt backup`.
 #[derive(Debug, Args)]
@@ -55,6 +59,10 @@ impl Backup {
             return outcome;
         }
         let config = self.sources.load()?;
+        // Before a folder is missed, or a cluster asked.
+        if config.store.kind != StoreKind::Embedded {
+            return Err(Failure::config(ONLY_EMBEDDED));
+        }
         check_folder(&config.store.data_dir, BY_FLAG)?;
         check_target(&config, &self.target)?;
         let store = OpenStore::open(&config)?;
@@ -64,7 +72,7 @@ impl Backup {
     }
 
     fn take(&self, store: &OpenStore) -> Result<BackedUp, Failure> {
-        let engine = store.engine().ok_or_else(|| Failure::config("only the embedded store can be backed up"))?;
+        let engine = store.engine().ok_or_else(|| Failure::config(ONLY_EMBEDDED))?;
         let mut shown = Shown::new("backed up");
         let done = engine.backup(&self.target, &mut |progress| shown.tell(&progress));
         drop(shown);

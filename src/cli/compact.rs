@@ -12,6 +12,9 @@ use crate::progress::meanwhile;
 use crate::remote::Server;
 use crate::store::{OpenStore, compacted, failed};
 
+/// What becomes of other stores.
+const ONLY_EMBEDDED: &str = "only the embedded store has files to compact";
+
 /// `basalt compact`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -52,9 +55,11 @@ impl Compact {
             return self.each(tables_of(&server, path, asked)?, |table| told_by(&server, table));
         }
         let config = self.sources.load()?;
-        if config.store.kind == StoreKind::Embedded {
-            check_folder(&config.store.data_dir, BY_FLAG)?;
+        // Before a cluster is asked, which may be away.
+        if config.store.kind != StoreKind::Embedded {
+            return Err(Failure::config(ONLY_EMBEDDED));
         }
+        check_folder(&config.store.data_dir, BY_FLAG)?;
         let store = OpenStore::open(&config)?;
         let done = store.check_tables().and_then(|()| self.on(&store));
         store.close()?;
@@ -64,7 +69,7 @@ impl Compact {
     /// Compacts what a folder holds, be it OpenTSDB's tables or others.
     fn on(&self, store: &OpenStore) -> Result<(), Failure> {
         let Some(engine) = store.engine() else {
-            return Err(Failure::config("only the embedded store has files to compact"));
+            return Err(Failure::config(ONLY_EMBEDDED));
         };
         let all = engine.list_tables().map_err(|cause| failed("cannot list the tables", &cause.into()))?;
         self.each(all.iter().map(ToString::to_string).collect(), |name| {

@@ -138,6 +138,23 @@ fn masters_without_the_store_hbase_are_refused() {
     check(&["config", "check", "--store", "hbase", "--hbase-masters", "127.0.0.1:1"], 0, "configuration is good");
 }
 
+/// A cluster has no files here: that is said at once, whether it answers or not, and whether or not there is a folder of before.
+#[test]
+fn a_cluster_is_neither_backed_up_nor_compacted_by_a_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, data) = (path("basalt.toml"), path("data"));
+    let text = format!("[store]\nkind = 'hbase'\ndata_dir = '{data}'\n[hbase]\nmasters = '127.0.0.1:1'\n");
+    std::fs::write(&file, text).unwrap();
+    let refused = || {
+        check(&["backup", "--config", &file, &path("backup")], 3, "only the embedded store can be backed up");
+        check(&["compact", "--config", &file], 3, "only the embedded store has files to compact");
+    };
+    refused();
+    check(&["shell", "--create", "--data-dir", &data, "-e", "list"], 0, "0 row(s)");
+    refused();
+}
+
 /// What `config show` prints is a file that means the same.
 #[test]
 fn shown_settings_can_be_read_back() {
