@@ -61,8 +61,9 @@ impl Cluster {
     /// A client that has asked nobody yet.
     ///
     /// # Errors
-    /// `Invalid`: neither masters nor `ZooKeeper`'s servers, or one that is no address.
+    /// As [`HBaseOptions::check`].
     pub(crate) fn new(options: HBaseOptions) -> Result<Self> {
+        options.check_words()?;
         let read = |texts: &[String], port| -> Result<Vec<Address>> {
             texts.iter().map(|text| Address::parse_or(text, port)).collect()
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Where a cluster is found, how long its answers are waited for, and the bounds of what is under way.
 ///
@@ -47,9 +47,23 @@ impl HBaseOptions {
     /// Checks that these settings can be, without asking anybody.
     ///
     /// # Errors
-    /// `Invalid`: neither masters nor `ZooKeeper`'s servers, or one that is no address.
+    /// `Invalid`: neither masters nor `ZooKeeper`'s servers, or one that is no address; no name of a user; a node of `ZooKeeper`'s that
+    /// does not begin with `/`.
     pub fn check(&self) -> Result<()> {
         Cluster::new(self.clone()).map(drop)
+    }
+
+    /// What is wrong whoever is asked: a server hangs up on a user without a name, and says nothing.
+    pub(crate) fn check_words(&self) -> Result<()> {
+        let wrong = |what, reason: String| Err(Error::Setting { what, reason: reason.into() });
+        if self.user.is_empty() {
+            return wrong("hbase.user", "HBase takes nobody without a name".to_owned());
+        }
+        let root = &*self.zookeeper_root;
+        if !root.is_empty() && !root.starts_with('/') {
+            return wrong("hbase.zookeeper_root", format!("'{root}' does not begin with '/'"));
+        }
+        Ok(())
     }
 
     /// The defaults, for a cluster that is found by these masters.
@@ -70,5 +84,26 @@ impl HBaseOptions {
             compression: "NONE".to_owned(),
             threads: 2,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What no try could mend is told before anybody is asked.
+    #[test]
+    fn a_user_without_a_name_and_a_node_without_a_slash_are_wrong_settings() {
+        let check = |set: fn(&mut HBaseOptions), expected: Option<&str>| {
+            let mut options = HBaseOptions::of_masters(["127.0.0.1:1".to_owned()]);
+            set(&mut options);
+            assert_eq!(options.check().err().map(|error| error.to_string()).as_deref(), expected);
+        };
+        check(|_| {}, None);
+        check(|options| options.user = String::new(), Some("hbase.user: HBase takes nobody without a name"));
+        check(|options| options.zookeeper_root = "/".to_owned(), None);
+        check(|options| options.zookeeper_root = String::new(), None);
+        let slip = "hbase.zookeeper_root: 'hbase' does not begin with '/'";
+        check(|options| options.zookeeper_root = "hbase".to_owned(), Some(slip));
     }
 }
