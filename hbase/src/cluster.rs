@@ -14,6 +14,7 @@ use crate::options::HBaseOptions;
 use crate::patience::random;
 use crate::pb::cluster::{GetActiveMasterResponse, GetMetaRegionLocationsResponse, ServerName};
 use crate::pb::rpc::Empty;
+use crate::registrars::Registrars;
 use crate::tally::{ServerTally, Tally};
 use crate::zookeeper;
 
@@ -36,9 +37,9 @@ pub(crate) struct Cluster {
 #[derive(Debug)]
 enum Registry {
     /// Masters, or region servers.
-    Masters(Vec<Address>),
+    Masters(Registrars),
     /// `ZooKeeper`'s servers.
-    ZooKeeper(Vec<Address>),
+    ZooKeeper(Registrars),
 }
 
 /// `ZooKeeper`'s port where none is told.
@@ -64,8 +65,8 @@ impl Cluster {
     /// As [`HBaseOptions::check`].
     pub(crate) fn new(options: HBaseOptions) -> Result<Self> {
         options.check_words()?;
-        let read = |texts: &[String], port| -> Result<Vec<Address>> {
-            texts.iter().map(|text| Address::parse_or(text, port)).collect()
+        let read = |texts: &[String], port| -> Result<Registrars> {
+            Ok(Registrars::new(texts.iter().map(|text| Address::parse_or(text, port)).collect::<Result<_>>()?))
         };
         let registry = match (options.masters.is_empty(), options.zookeeper.is_empty()) {
             (false, _) => Registry::Masters(read(&options.masters, None)?),
@@ -187,28 +188,31 @@ impl Cluster {
         *lock(&self.known) = Known::default();
     }
 
-    async fn named(&self, quorum: &[Address], (node, what): (&str, &str), deadline: Instant) -> Result<Address> {
+    async fn named(&self, quorum: &Registrars, (node, what): (&str, &str), deadline: Instant) -> Result<Address> {
         let path = format!("{}/{node}", self.options.zookeeper_root.trim_end_matches('/'));
-        address(Some(zookeeper::named(quorum, &path, deadline).await?)).ok_or_else(|| nobody(what))
+        address(Some(zookeeper::named(quorum, &path, self.options.call_timeout / 4, deadline).await?))
+            .ok_or_else(|| nobody(what))
     }
 
     /// Asks one after the other; the first that has a name is believed.
     async fn ask<A: Message + Default>(
         &self,
-        masters: &[Address],
+        masters: &Registrars,
         (method, what): (&'static str, &str),
         name: impl Fn(A) -> Option<ServerName>,
         deadline: Instant,
     ) -> Result<Address> {
         let mut last = nobody(what);
-        for (at, master) in masters.iter().enumerate() {
+        for (others, master) in masters.in_turn() {
             // One that is frozen leaves time for the others, and for what is asked once they have answered.
-            let parts = u32::try_from(masters.len() - at + 1).unwrap_or(u32::MAX);
             let left = deadline.saturating_duration_since(Instant::now());
-            let until = Instant::now() + (left / parts).min(self.options.call_timeout / 4);
+            let until = Instant::now() + (left / (others + 1)).min(self.options.call_timeout / 4);
             match self.call((master, Service::Registry), method, &Empty {}, Bytes::new(), until).await {
                 Ok((told, _)) => match address(name(told)) {
-                    Some(address) => return Ok(address),
+                    Some(address) => {
+                        masters.believe(master);
+                        return Ok(address);
+                    }
                     None => last = nobody(what),
                 },
                 // Its masters ask for the same.

@@ -15,7 +15,7 @@
 //! | tables, namespaces, snapshots | `admin`, `descriptor` |
 //! | many rows in few calls | `multi` |
 //! | where regions are | `locations`, `region_call` |
-//! | where servers are | `cluster`, `zookeeper` |
+//! | where servers are | `cluster`, `registrars`, `zookeeper` |
 //! | calls and their answers | `connection`, `frame`, `cells`, `pb` |
 //! | what HBase refuses | `exception`, `patience` |
 //! | what was asked, counted | [`tally`](Figures) |
@@ -41,6 +41,7 @@ mod patience;
 mod pb;
 mod read;
 mod region_call;
+mod registrars;
 mod request;
 mod scan;
 mod store;

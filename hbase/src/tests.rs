@@ -50,7 +50,7 @@ async fn soon(mut is_so: impl FnMut() -> bool) {
 }
 
 /// Lets time go by for the client, at once.
-async fn pass(time: Duration) {
+pub(crate) async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();

@@ -10,6 +10,7 @@
 //! and caches for what here is one question at a start or after a fail-over.
 
 use std::io::{Error as IoError, ErrorKind, Result as IoResult};
+use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use prost::Message;
@@ -20,6 +21,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::connection::Address;
 use crate::error::{Error, Result};
 use crate::pb::cluster::ServerName;
+use crate::registrars::Registrars;
 
 /// The session's own time-out; it is closed long before.
 const SESSION_MS: i32 = 10_000;
@@ -39,22 +41,24 @@ struct Told {
     server: ServerName,
 }
 
-/// Who is named by a node of HBase's.
+/// Who is named by a node of HBase's. Each server is waited for up to `each`.
 ///
 /// # Errors
 /// `Unreachable`: no server of the quorum answers, or none has such a node. `Malformed`
-pub(crate) async fn named(quorum: &[Address], path: &str, deadline: Instant) -> Result<ServerName> {
+pub(crate) async fn named(quorum: &Registrars, path: &str, each: Duration, deadline: Instant) -> Result<ServerName> {
     let mut last = Error::Unreachable { what: "ZooKeeper".into(), reason: "no server of it is named".into() };
-    for (at, address) in quorum.iter().enumerate() {
+    for (left, address) in quorum.in_turn() {
         // One that is frozen leaves time for the others.
-        let left = u32::try_from(quorum.len() - at).unwrap_or(1);
-        let until = Instant::now() + deadline.saturating_duration_since(Instant::now()) / left;
+        let until = Instant::now() + (deadline.saturating_duration_since(Instant::now()) / left).min(each);
         let unreachable = |reason: String| Error::Unreachable {
             what: format!("ZooKeeper at {address}").into(),
             reason: reason.into(),
         };
         last = match timeout_at(until, read(address, path)).await {
-            Ok(Ok(data)) => return server(data),
+            Ok(Ok(data)) => {
+                quorum.believe(address);
+                return server(data);
+            }
             Ok(Err(cause)) => unreachable(format!("{path}: {cause}")),
             Err(_) => unreachable("nothing answered in time".to_owned()),
         };
@@ -145,7 +149,6 @@ async fn receive(stream: &mut TcpStream) -> IoResult<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
     use tokio::net::TcpListener;
 
     /// A node as HBase 2.6 writes it: magic, the writer's name, `PBUF`, the message.
@@ -183,11 +186,35 @@ mod tests {
     #[tokio::test]
     async fn the_first_server_that_knows_is_believed() {
         let (silent, knowing) = (zookeeper(-101).await, zookeeper(0).await);
-        let soon = Instant::now() + Duration::from_secs(20);
-        let told = named(&[silent.clone(), knowing], "/hbase/master", soon).await.unwrap();
+        let (each, soon) = (Duration::from_secs(20), Instant::now() + Duration::from_secs(20));
+        let both = Registrars::new(vec![silent.clone(), knowing]);
+        let told = named(&both, "/hbase/master", each, soon).await.unwrap();
         assert_eq!((&*told.host_name, told.port), ("localhost", Some(16020)));
-        let error = named(&[silent], "/hbase/master", soon).await.unwrap_err();
+        let error = named(&Registrars::new(vec![silent]), "/hbase/master", each, soon).await.unwrap_err();
         assert!(error.to_string().contains("no such node"), "{error}");
+    }
+
+    /// As of a machine that is off: it is waited for once, for its share, and not again by each question.
+    #[tokio::test]
+    async fn a_silent_server_is_asked_last_once_another_has_answered() {
+        let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let both = Registrars::new(vec![Address { host: "127.0.0.1".into(), port }, zookeeper(0).await]);
+        let each = Duration::from_secs(20);
+        let told =
+            timeout_at(Instant::now() + each * 2, named(&both, "/hbase/master", each, Instant::now() + each * 9));
+        let waited = async {
+            let held = silent.accept().await.unwrap();
+            crate::tests::pass(each).await;
+            held
+        };
+        let (told, _held) = tokio::join!(told, waited);
+        assert_eq!(told.expect("it has no more than its share").unwrap().port, Some(16020));
+        tokio::select! {
+            biased;
+            told = named(&both, "/hbase/master", each, Instant::now() + each) => assert_eq!(told.unwrap().port, Some(16020)),
+            _ = silent.accept() => panic!("it is asked first again"),
+        }
     }
 
     /// Bytes from outside never panic.
