@@ -17,7 +17,8 @@
 //! are gone.
 //!
 //! The check is that the newest cell read is still there, so that a fold or another daemon's delete between read and
-//! change is noticed and the row read again. Deletes of one engine take turns row by row.
+//! change is noticed and the row read again. In a row with an append cell it is that cell, newest or not: an append takes all of it to a
+//! time above the tombstone, and such a row is not folded. Deletes of one engine take turns row by row.
 
 mod latest;
 mod row_keys;
@@ -26,7 +27,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowRemainder, Schema, histogram_offset_ms};
+use basalt_schema::{APPEND_QUALIFIER, BaseTime, DATA_FAMILY, RowCell, RowRemainder, Schema, histogram_offset_ms};
 use basalt_store::{
     CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Pending, RowBatch, RowView, Timestamp,
 };
@@ -163,7 +164,9 @@ impl Deleter<'_> {
     fn change<'a>(&self, row: &RowView<'a>) -> Result<Option<Change<'a>>> {
         let cells: Vec<RowCell<'_>> = row.cells().map(RowCell::from).collect();
         let Some(newest) = cells.iter().max_by_key(|cell| (cell.timestamp, cell.seq)) else { return Ok(None) };
-        let mut change = Change { key: row.key(), newest: *newest, latest: newest.timestamp, kept: Vec::new() };
+        let appended = cells.iter().find(|cell| cell.qualifier == APPEND_QUALIFIER);
+        let (checked, newest) = (*appended.unwrap_or(newest), newest.timestamp);
+        let mut change = Change { key: row.key(), checked, newest, latest: newest, kept: Vec::new() };
         if !self.whole_rows {
             let base = self.schema.layout().decode(row.key())?.base();
             let mut remainder = RowRemainder::default();
@@ -222,8 +225,10 @@ impl Deleter<'_> {
 #[derive(Debug)]
 struct Change<'a> {
     key: &'a [u8],
-    /// The newest cell read.
-    newest: RowCell<'a>,
+    /// The cell that must still be as it was read.
+    checked: RowCell<'a>,
+    /// The newest time of a cell read.
+    newest: Timestamp,
     /// The newest time in the row: of a cell read, or of a tombstone where something is put again.
     latest: Timestamp,
     /// What is put again: qualifiers and values.
@@ -231,11 +236,11 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// It as a mutation that is done only if the newest cell is still there.
+    /// It as a mutation that is done only if the cell is still there.
     fn checked(&self) -> Result<CheckAndMutate> {
         let mut mutation = MutationBatch::new(Durability::Fsync);
         let mut changes = mutation.row(self.key)?;
-        changes.delete_family(DATA_FAMILY, Some(self.newest.timestamp))?;
+        changes.delete_family(DATA_FAMILY, Some(self.newest))?;
         let after = Timestamp(self.latest.0.saturating_add(1));
         for (qualifier, value) in &self.kept {
             changes.put(DATA_FAMILY, qualifier, Some(after), value)?;
@@ -243,9 +248,9 @@ impl Change<'_> {
         Ok(CheckAndMutate {
             row: Bytes::copy_from_slice(self.key),
             family: Bytes::from_static(DATA_FAMILY),
-            qualifier: Bytes::copy_from_slice(self.newest.qualifier),
+            qualifier: Bytes::copy_from_slice(self.checked.qualifier),
             comparison: Comparison::Equal,
-            expected: Some(Bytes::copy_from_slice(self.newest.value)),
+            expected: Some(Bytes::copy_from_slice(self.checked.value)),
             mutation,
         })
     }

@@ -58,6 +58,42 @@ fn three_hours() -> Fixture {
     fixture
 }
 
+/// The key of the first hour's row of host a.
+fn row(fixture: &Fixture) -> Bytes {
+    let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+    Bytes::from(fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200)))
+}
+
+/// Appends to that row.
+fn append(fixture: &Fixture, value: &'static [u8]) {
+    let append = Append {
+        row: row(fixture),
+        family: Bytes::from_static(DATA_FAMILY),
+        qualifier: Bytes::from_static(&APPEND_QUALIFIER),
+        value: Bytes::from_static(value),
+        durability: Durability::Skip,
+    };
+    fixture.schema.store().append(&fixture.schema.tables().data, append).wait().unwrap();
+}
+
+/// What deletes the first half hour of that row, as it is now.
+fn change(fixture: &Fixture) -> CheckAndMutate {
+    let query = QueryRequest {
+        start: Some(HOUR.to_string()),
+        end: Some((HOUR + 1800).to_string()),
+        queries: vec![SubQuery::from_metric_text("sum:m{host=a}").unwrap()],
+        ..QueryRequest::default()
+    };
+    let query = query.check(NOW_MS, Options::default()).unwrap();
+    let cancel = Cancel::new();
+    let budget = Budget::new(Limits::default(), &cancel, &crate::memory::MemoryPool::new(0));
+    let (turn, schema) = (Mutex::new(()), &fixture.schema);
+    let plan = Plan::new(schema, &query, &query.sub_queries[0], Options::default(), &budget).unwrap();
+    let deleter = Deleter { schema, query: &query, plan: &plan, budget: &budget, whole_rows: false, turn: &turn };
+    let read = schema.store().get(&schema.tables().data, Get::rows(vec![row(fixture)])).wait().unwrap();
+    deleter.change(&read.rows().next().unwrap()).unwrap().unwrap().checked().unwrap()
+}
+
 #[test]
 fn exactly_the_points_of_the_range_go() {
     let fixture = three_hours();
@@ -113,16 +149,7 @@ fn whole_rows_go_when_strict() {
 fn a_row_of_appends_and_overwrites_is_deleted_too() {
     let mut fixture = three_hours();
     fixture.put(&format!("m {HOUR} 1.5 host=a"));
-    let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
-    let row = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200));
-    let append = Append {
-        row: Bytes::from(row),
-        family: Bytes::from_static(DATA_FAMILY),
-        qualifier: Bytes::from_static(&basalt_schema::APPEND_QUALIFIER),
-        value: Bytes::from_static(&[0x00, 0xA0, 7]),
-        durability: Durability::Skip,
-    };
-    fixture.schema.store().append(&fixture.schema.tables().data, append).wait().unwrap();
+    append(&fixture, &[0x00, 0xA0, 7]);
     delete(&fixture, false, HOUR, HOUR + 1, "sum:m{host=a}").unwrap();
     assert_eq!(
         left(&fixture, "sum:m{host=a}"),
@@ -148,30 +175,27 @@ fn a_row_of_the_future_is_refused() {
 #[test]
 fn a_change_of_another_survives() {
     let mut fixture = three_hours();
-    let query = QueryRequest {
-        start: Some(HOUR.to_string()),
-        end: Some((HOUR + 1800).to_string()),
-        queries: vec![SubQuery::from_metric_text("sum:m{host=a}").unwrap()],
-        ..QueryRequest::default()
-    };
-    let query = query.check(NOW_MS, Options::default()).unwrap();
-    let cancel = Cancel::new();
-    let budget = Budget::new(Limits::default(), &cancel, &crate::memory::MemoryPool::new(0));
-    let turn = Mutex::new(());
-    let schema = Arc::clone(&fixture.schema);
-    let plan = Plan::new(&schema, &query, &query.sub_queries[0], Options::default(), &budget).unwrap();
-    let deleter =
-        Deleter { schema: &schema, query: &query, plan: &plan, budget: &budget, whole_rows: false, turn: &turn };
-    let tsuid = schema.resolve("m", &[("host", "a")]).unwrap();
-    let key = Bytes::from(schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200)));
-    let table = &schema.tables().data;
-    let read = schema.store().get(table, Get::rows(vec![key])).wait().unwrap();
-    let change = deleter.change(&read.rows().next().unwrap()).unwrap().unwrap().checked().unwrap();
+    let change = change(&fixture);
     // The newest cell of the row is written again, a later point beside it.
     fixture.put(&format!("m {} 33 host=a", HOUR + 3599));
     fixture.put(&format!("m {} 44 host=a", HOUR + 2000));
-    assert!(!schema.store().check_and_mutate(table, change).wait().unwrap());
+    let (store, table) = (fixture.schema.store(), &fixture.schema.tables().data);
+    assert!(!store.check_and_mutate(table, change).wait().unwrap());
     assert_eq!(left(&fixture, "sum:m{host=a}")[0].split(',').count(), 6);
+}
+
+/// An append takes all of its cell to a time above the tombstone, so that what is deleted of it would be answered again.
+#[test]
+fn an_append_between_read_and_change_is_seen_beside_newer_points() {
+    let mut fixture = three_hours();
+    append(&fixture, &[0x00, 0xA0, 7]);
+    fixture.put(&format!("m {} 6 host=a", HOUR + 20));
+    let undone = change(&fixture);
+    append(&fixture, &[0x00, 0xB0, 8]);
+    let (store, table) = (fixture.schema.store(), &fixture.schema.tables().data);
+    assert!(!store.check_and_mutate(table, undone).wait().unwrap());
+    assert!(store.check_and_mutate(table, change(&fixture)).wait().unwrap());
+    assert_eq!(left(&fixture, "sum:m{host=a}"), ["1700002799 3, 1700002800 4, 1700006400 5"]);
 }
 
 /// OpenTSDB's compaction deletes the lone points of an hour at its own time, and the cell that it joins them to bears theirs.
