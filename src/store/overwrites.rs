@@ -1,5 +1,5 @@
-//! Points put again and again, deleted and appended, over a folder that is flushed, merged, killed and opened: against a map of what
-//! was put last, and where the larger or the smaller value wins against what was answered before.
+//! Points put again and again, deleted and appended, over a folder that is flushed, merged, killed and opened, with appends switched on
+//! or off: against a model of what was put last, and where the larger or the smaller value wins against what was answered before.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,6 +24,98 @@ const STEPS: u32 = 40;
 
 /// Host and milliseconds of a point.
 type Instant = (String, i64);
+
+/// What the rows of a folder hold where the newest wins.
+#[derive(Debug, Default)]
+struct Model {
+    /// By host and hour.
+    rows: BTreeMap<(String, i64), RowModel>,
+    /// Counts what was written.
+    now: u64,
+}
+
+/// Points by their milliseconds. Those that were appended are all as old as what was appended last: they lie in one cell.
+#[derive(Debug, Default)]
+struct RowModel {
+    put: BTreeMap<i64, (u64, f64)>,
+    appended: BTreeMap<i64, f64>,
+    appended_at: u64,
+}
+
+impl RowModel {
+    fn points(&self) -> BTreeMap<i64, f64> {
+        let mut points: BTreeMap<i64, f64> = self.put.iter().map(|(at, (_, value))| (*at, *value)).collect();
+        let is_newer = |at: &i64| self.put.get(at).is_none_or(|(put_at, _)| *put_at < self.appended_at);
+        points.extend(self.appended.iter().filter(|(at, _)| is_newer(at)));
+        points
+    }
+}
+
+impl Model {
+    fn write(&mut self, points: &[(Instant, i64, String)], appends: bool) {
+        self.now += 1;
+        for ((host, at), _, value) in points {
+            let row = self.rows.entry((host.clone(), at / 3_600_000)).or_default();
+            let value = value.parse().unwrap();
+            if appends {
+                row.appended.insert(*at, value);
+                row.appended_at = self.now;
+            } else {
+                row.put.insert(*at, (self.now, value));
+            }
+        }
+    }
+
+    /// What stays of a row is put again.
+    fn delete(&mut self, (start_s, end_s): (i64, i64)) {
+        self.now += 1;
+        let goes = |at: &i64| (start_s * 1000..=end_s * 1000).contains(at);
+        for row in self.rows.values_mut() {
+            let (gone, stays): (Vec<_>, Vec<_>) = row.points().into_iter().partition(|(at, _)| goes(at));
+            if !gone.is_empty() {
+                let put = stays.into_iter().map(|(at, value)| (at, (self.now, value))).collect();
+                *row = RowModel { put, ..RowModel::default() };
+            }
+        }
+    }
+
+    fn points(&self) -> BTreeMap<Instant, f64> {
+        let of_row = |((host, _), row): (&(String, i64), &RowModel)| {
+            let host = host.clone();
+            row.points().into_iter().map(move |(at, value)| ((host.clone(), at), value))
+        };
+        self.rows.iter().flat_map(of_row).collect()
+    }
+}
+
+/// How the points of a folder become cells.
+#[derive(Debug, Clone, Copy)]
+enum Cells {
+    /// A cell of its own each.
+    Put,
+    Appended,
+    /// Either, as each life has it.
+    Mixed,
+    /// Each with the time of its point.
+    AtTheirTimes(LargerOrSmaller),
+}
+
+impl Cells {
+    fn data_times(self) -> Option<LargerOrSmaller> {
+        match self {
+            Self::AtTheirTimes(kept) => Some(kept),
+            Self::Put | Self::Appended | Self::Mixed => None,
+        }
+    }
+
+    fn appends(self, random: &mut SplitMix) -> bool {
+        match self {
+            Self::Put | Self::AtTheirTimes(_) => false,
+            Self::Appended => true,
+            Self::Mixed => random.next_u64().is_multiple_of(2),
+        }
+    }
+}
 
 /// A folder as a daemon has it, whose engine has no threads of its own.
 struct Daemon {
@@ -155,32 +247,35 @@ fn point(random: &mut SplitMix) -> (Instant, i64, String) {
     ((pick(random, &HOSTS).to_owned(), millis), time, value)
 }
 
-/// Does so many random things to a folder, and looks at all points after each. `data_times` and `appends` are those of the tables.
-fn live(seed: u64, steps: u32, tables: (Option<LargerOrSmaller>, bool)) {
+/// Does so many random things to a folder, and looks at all points after each.
+fn live(seed: u64, steps: u32, cells: Cells) {
     let mut random = SplitMix::new(seed);
-    let mut daemon = Daemon::open(tempfile::tempdir().unwrap(), tables);
+    let (data_times, mut appends) = (cells.data_times(), cells.appends(&mut random));
+    let mut daemon = Daemon::open(tempfile::tempdir().unwrap(), (data_times, appends));
     // Names wait for the disk.
     let first: Vec<_> =
         HOSTS.iter().map(|host| (((*host).to_owned(), BASE_S * 1000), BASE_S, "0".to_owned())).collect();
     daemon.pumped(|| daemon.put(&first));
     let mut last = daemon.all();
-    let mut told = Vec::new();
+    let mut model = Model::default();
+    model.write(&first, appends);
+    let mut told = vec![format!("appends {appends}")];
     for _ in 0..steps {
-        let (before, mut is_put) = (last.clone(), false);
+        let mut is_put = false;
         match random.next_u64() % 20 {
             0..11 => {
                 let points: Vec<_> = (0..pick(&mut random, &[1, 1, 2, 6])).map(|_| point(&mut random)).collect();
                 told.push(format!("put {points:?}"));
                 daemon.put(&points);
-                last.extend(points.into_iter().map(|(at, _, value)| (at, value.parse().unwrap())));
+                model.write(&points, appends);
                 is_put = true;
             }
-            11 if tables.0.is_none() => {
+            11 if data_times.is_none() => {
                 let start = BASE_S + pick(&mut random, &[0, 1, 2, 3_600]);
                 let end = start + pick(&mut random, &[1, 3_600]);
                 told.push(format!("delete {start} {end}"));
                 daemon.pumped(|| daemon.ask((start, end), true));
-                last.retain(|(_, at), _| !(start * 1000..=end * 1000).contains(at));
+                model.delete((start, end));
             }
             11..15 => {
                 told.push("flush".to_owned());
@@ -193,16 +288,17 @@ fn live(seed: u64, steps: u32, tables: (Option<LargerOrSmaller>, bool)) {
             }
             _ => {
                 let is_killed = random.next_u64().is_multiple_of(2);
-                told.push(format!("end, killed {is_killed}"));
-                daemon = Daemon::open(daemon.end(is_killed), tables);
+                appends = cells.appends(&mut random);
+                told.push(format!("end, killed {is_killed}, appends {appends}"));
+                daemon = Daemon::open(daemon.end(is_killed), (data_times, appends));
             }
         }
         let now = daemon.all();
-        match tables.0 {
-            None => {}
+        if data_times.is_none() {
+            last = model.points();
+        } else if is_put {
             // Which of the values of an instant wins depends on what is folded; nothing but a put changes it.
-            Some(_) if is_put => last.clone_from(&now),
-            Some(_) => last = before,
+            last.clone_from(&now);
         }
         let wrong: Vec<_> =
             last.iter().filter(|(at, value)| now.get(at).is_none_or(|now| (now - *value).abs() > 1e-4)).collect();
@@ -211,26 +307,32 @@ fn live(seed: u64, steps: u32, tables: (Option<LargerOrSmaller>, bool)) {
 }
 
 /// So many lives, each of its own seed; `BASALT_LIVES` asks for more.
-fn lives(tables: (Option<LargerOrSmaller>, bool)) {
+fn lives(cells: Cells) {
     let lives = std::env::var("BASALT_LIVES").map_or(LIVES, |lives| lives.parse().unwrap());
-    (0..lives).for_each(|seed| live(seed, STEPS, tables));
+    (0..lives).for_each(|seed| live(seed, STEPS, cells));
 }
 
 /// `S-DUP-NEWEST`.
 #[test]
 fn the_value_that_was_put_last_is_answered_whatever_becomes_of_the_folder() {
-    lives((None, false));
+    lives(Cells::Put);
 }
 
 /// `S-APPEND-READ`.
 #[test]
 fn the_value_that_was_appended_last_is_answered_whatever_becomes_of_the_folder() {
-    lives((None, true));
+    lives(Cells::Appended);
+}
+
+/// `S-APPEND-READ`: what was appended is as new as the last append to its row, also beside points that were put since, as in OpenTSDB.
+#[test]
+fn appends_may_be_switched_on_and_off() {
+    lives(Cells::Mixed);
 }
 
 /// `S-DTCS`: what was put over in its own column does not come back.
 #[test]
 fn s_dtcs_nothing_but_a_put_changes_an_answer() {
-    lives((Some(LargerOrSmaller::Larger), false));
-    lives((Some(LargerOrSmaller::Smaller), false));
+    lives(Cells::AtTheirTimes(LargerOrSmaller::Larger));
+    lives(Cells::AtTheirTimes(LargerOrSmaller::Smaller));
 }
