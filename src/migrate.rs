@@ -89,14 +89,19 @@ impl Sum {
     }
 }
 
-/// Copies and compares, and then has the target closed, whatever became of it: `close` hears whether all was copied.
+/// Copies and compares, and then has the target closed, whatever became of it: `close` hears whether all was copied. `begin` comes before
+/// the first row, if any is to be copied.
 ///
 /// # Errors
 ///
 /// Exit code 3: settings that cannot be brought together. 1: the target holds other rows, or none of those remembered, or
-/// the ends differ after the copy. What a store says, and `close`.
-pub(crate) fn run(job: &Job, close: impl FnOnce(bool) -> Result<(), Failure>) -> Result<Sum, Failure> {
-    let done = copy_and_compare(job);
+/// the ends differ after the copy. What a store says, `begin` and `close`.
+pub(crate) fn run(
+    job: &Job,
+    begin: impl FnOnce() -> Result<(), Failure>,
+    close: impl FnOnce(bool) -> Result<(), Failure>,
+) -> Result<Sum, Failure> {
+    let done = copy_and_compare(job, begin);
     close(done.is_ok() && !job.only_verify)?;
     let (sum, memory) = done?;
     // Whoever migrates again begins anew. Not before: a target that cannot be closed is asked to be tried again.
@@ -105,7 +110,7 @@ pub(crate) fn run(job: &Job, close: impl FnOnce(bool) -> Result<(), Failure>) ->
 }
 
 /// Copies and compares; answers what is remembered of a copy, too.
-fn copy_and_compare(job: &Job) -> Result<(Sum, Option<Memory>), Failure> {
+fn copy_and_compare(job: &Job, begin: impl FnOnce() -> Result<(), Failure>) -> Result<(Sum, Option<Memory>), Failure> {
     let pairs = plan::pairs(job)?;
     let mut shown = Shown::new();
     let mut sum = Sum { tables: pairs.len() as u64, ..Sum::default() };
@@ -124,6 +129,7 @@ fn copy_and_compare(job: &Job) -> Result<(Sum, Option<Memory>), Failure> {
     } else if memory.is_new() {
         pairs.iter().try_for_each(|pair| refuse_filled(job, pair))?;
     }
+    begin()?;
     sum.resumed = memory.rows();
     for pair in &pairs {
         plan::take_over_settings(job, pair)?;

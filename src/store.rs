@@ -281,6 +281,16 @@ impl OpenTables {
         self
     }
 
+    /// Takes the log of the series index away before the first row is copied: where the copy does not come to its end, the next open
+    /// looks which names did not come, also of tables that were served before.
+    ///
+    /// # Errors
+    ///
+    /// What the store says.
+    pub(crate) fn begin_copy(&self) -> Result<(), Failure> {
+        self.schema.forget_checkpoints().map_err(|cause| failed("cannot empty the log of the series index", &cause))
+    }
+
     /// Says in the log what the tables of UIDs lack that were copied into these, as the source did, and has no UID of a copied row given
     /// out; a cluster's other daemons look for themselves.
     ///
@@ -640,14 +650,18 @@ mod tests {
         assert_eq!(store.check_rows().unwrap_err().exit, Exit::TryLater, "points are not served without it");
     }
 
-    /// What one request writes to the UID table does not fail the names of another that comes before its sync.
     /// A copy brings the names of UIDs first, and what leads from names to UIDs behind them.
     #[test]
     fn names_that_a_copy_did_not_bring_are_seen_by_the_next_open() {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.store.data_dir = folder.path().to_owned();
+        // Tables that were served have a log of the series index.
+        let served = OpenTables::serve(&config).unwrap();
+        served.close().unwrap();
+        assert_eq!(OpenTables::serve(&config).unwrap().schema.rebuilt().log, basalt_schema::LogRead::Whole);
         let target = OpenTables::open_for_copy(&config).unwrap();
+        target.begin_copy().unwrap();
         let mut batch = basalt_store::MutationBatch::new(basalt_store::Durability::Fsync);
         batch.row(&[0, 0, 1]).unwrap().put(b"name", b"metrics", None, b"m").unwrap();
         target.store.store().apply(&"tsdb-uid".parse().unwrap(), batch).wait().unwrap();
@@ -658,6 +672,7 @@ mod tests {
         served.close().unwrap();
     }
 
+    /// What one request writes to the UID table does not fail the names of another that comes before its sync.
     #[test]
     fn a_name_is_given_a_uid_while_an_earlier_write_is_not_synced() {
         let folder = tempfile::tempdir().unwrap();

@@ -201,6 +201,15 @@ impl Schema {
         self.keeping.last_checkpoint(&self.index, &Rows { store: &*self.store, tables, layout: self.layout })
     }
 
+    /// Empties what [`Schema::checkpoint`] wrote, so that the next open reads all row keys and looks which UIDs occur, unless a checkpoint
+    /// comes before.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn forget_checkpoints(&self) -> Result<()> {
+        self.keeping.forget()
+    }
+
     /// Whether a table's rows are those of series.
     pub(crate) fn has_series(&self, table: &TableName) -> bool {
         tables_of_series(&self.tables, &self.config).contains(&table)

@@ -92,14 +92,15 @@ impl Migrate {
                 now: WallClock.now(),
                 patience: migrate::PATIENCE,
             };
-            migrate::run(&job, |is_copied| {
+            let close = |is_copied: bool| {
                 if !is_copied && !self.only_verify {
                     return target.close_unfinished();
                 }
                 let looked = if is_copied { target.look_at_copy() } else { Ok(()) };
                 target.close()?;
                 looked
-            })
+            };
+            migrate::run(&job, || target.begin_copy(), close)
         });
         source.close()?;
         let sum = done?;

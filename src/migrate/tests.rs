@@ -83,7 +83,7 @@ fn job(source: End, target: End, folder: &std::path::Path) -> Job {
 
 /// Into a target that closes.
 fn run(job: &Job) -> Result<Sum, Failure> {
-    super::run(job, |_| Ok(()))
+    super::run(job, || Ok(()), |_| Ok(()))
 }
 
 fn count(end: &End, table: &str) -> (usize, usize) {
@@ -594,7 +594,7 @@ fn a_copy_into_a_target_that_does_not_close_is_ended_by_the_next() {
     fill(&source, 0..5);
     let job = job(source, target, folder.path());
     let full = |_| Err(Failure::new(Exit::TryLater, "full"));
-    assert_eq!(super::run(&job, full).unwrap_err().exit, Exit::TryLater);
+    assert_eq!(super::run(&job, || Ok(()), full).unwrap_err().exit, Exit::TryLater);
     let sum = run(&job).unwrap();
     assert!(sum.rows > 10 && sum.resumed == sum.rows, "{sum:?}");
     assert!(!job.progress.exists());

@@ -166,6 +166,17 @@ impl Keeping {
         if is_near { self.checkpoint(index, rows) } else { Ok(()) }
     }
 
+    /// Empties the log; the next checkpoint writes it anew.
+    ///
+    /// # Errors
+    /// The log's own.
+    pub(crate) fn forget(&self) -> Result<()> {
+        let Some((log, _)) = &self.log else { return Ok(()) };
+        self.state().is_lost = true;
+        log.read(&mut |_, _| false)?;
+        Ok(())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
