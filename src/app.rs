@@ -73,7 +73,7 @@ pub(crate) struct App {
     /// Who may do what.
     pub(crate) users: Users,
     /// Where points go.
-    pub(crate) ingest: Ingest,
+    pub(crate) ingest: Arc<Ingest>,
     /// Who hears of what is stored.
     pub(crate) publisher: Publisher,
     /// What folds rows, where the store does not by itself.
@@ -137,7 +137,7 @@ impl App {
             lookers: Seats::new(LOOKERS_RUNNING, LOOKERS_WAITING),
             bodies: BodyPool::of(config.http.bodies_bytes(), config.connection_bytes()),
             room: tables.store.room(),
-            ingest,
+            ingest: Arc::new(ingest),
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
             tables: Arc::new(tables),
             config,
@@ -238,9 +238,9 @@ impl App {
         on_thread(work).await
     }
 
-    /// Writes the series index down as it grows, for good; call it in a task of its own.
+    /// Writes the series index down as it grows and lets go of series without points, for good; call it in a task of its own.
     pub(crate) fn keep_series(&self) -> impl Future<Output = ()> + use<> {
-        store::series::keep_keeping(Arc::clone(&self.tables.schema))
+        store::series::keep_keeping(Arc::clone(&self.tables.schema), Arc::clone(&self.ingest))
     }
 
     /// The store below: its health, its figures.

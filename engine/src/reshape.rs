@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, PoisonError};
 
-use basalt_store::{Guards, RegionInfo, SplitPolicy, TableDescriptor, TableName, TableState, TruncatedRegions};
+use basalt_store::{
+    FamilyDescriptor, Guards, RegionInfo, SplitPolicy, TableDescriptor, TableName, TableState, TruncatedRegions,
+};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 
@@ -48,6 +50,16 @@ impl Core {
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table(&descriptor.name)?;
+        let name = descriptor.name.clone();
+        if shows_more(&table.shape().descriptor, &descriptor) {
+            // No number tells of rows that nobody saw before.
+            return self.side_logs.forgotten(&name, || self.alter_table_locked(&table, descriptor));
+        }
+        self.alter_table_locked(&table, descriptor)
+    }
+
+    /// Gives a table other settings; the caller changes the list of tables alone.
+    fn alter_table_locked(&self, table: &Table, descriptor: TableDescriptor) -> Result<()> {
         let _shape = table.lock_shape();
         let before = table.shape();
         descriptor.validate_change(Some(&before.descriptor))?;
@@ -168,6 +180,15 @@ impl Core {
         let table = Table::new(id, shape, open.collect());
         (Edit::CreateTable { id, descriptor, families, regions }, table)
     }
+}
+
+/// Whether cells that went by their TTL, and lie in files still, come back as a table gets other settings.
+fn shows_more(before: &TableDescriptor, after: &TableDescriptor) -> bool {
+    let ttl = |family: &FamilyDescriptor| family.ttl_seconds.unwrap_or(u64::MAX);
+    after.families.iter().any(|after| {
+        let before = before.family(&after.name).map(|(_, before)| before);
+        before.is_some_and(|before| ttl(after) > ttl(before) || after.min_versions > before.min_versions)
+    })
 }
 
 fn region_info(region: &Region) -> RegionInfo {

@@ -81,6 +81,7 @@ impl Ingest {
         place: impl Fn(usize) -> std::result::Result<Placed, Problem>,
     ) -> Submission {
         self.stats().receive(door, count as u64);
+        let _writing = self.schema().index().writing();
         let mut tables: BTreeMap<TableName, Vec<(usize, Placed)>> = BTreeMap::new();
         let mut errors = Vec::new();
         let mut unavailable = None;

@@ -111,6 +111,12 @@ impl Ingest {
         IngestLevels { inflight_points, inflight_bytes, known_series: self.series.len() as u64 }
     }
 
+    /// Forgets the spellings of some series, which may leave the index then. *Cost*: a look at all spellings; those who add one wait for
+    /// 4,096 at a time.
+    pub fn forget(&self, goes: &dyn Fn(SeriesId) -> bool) {
+        self.series.forget(goes);
+    }
+
     /// Counts a line that was no point: received and rejected.
     pub fn reject_line(&self, door: Door, problem: &Problem) {
         self.stats.receive(door, 1);
@@ -165,6 +171,7 @@ impl Ingest {
 
     /// Does the same as [`Ingest::submit`] with a permit that the points have already.
     pub fn submit_permitted(&self, points: &[RawPoint<'_>], door: Door, permit: Permit) -> Submission {
+        let _writing = self.schema.index().writing();
         let (stage, errors) = self.stage(points, door);
         self.stats.receive(door, points.len() as u64);
         self.hand_over((stage, errors), (door, None), permit)
@@ -216,6 +223,7 @@ impl Ingest {
             return Ok(None);
         }
         let permit = self.permit_of(points.iter(), door)?;
+        let _writing = self.schema.index().writing();
         let Some((stage, errors)) = self.stage_known(points, door) else { return Ok(None) };
         self.stats.receive(door, points.len() as u64);
         Ok(Some(self.hand_over((stage, errors), (door, held), permit)))

@@ -10,10 +10,12 @@
 //! The table's read lock is taken once for a body or batch, so that a point costs neither a lock nor a reference count. When
 //! the table is full, a new spelling replaces one that was not asked for lately (the clock algorithm).
 //!
-//! A rename, a delete or a drop of caches raises the schema's generation. Series of an older generation are resolved again.
+//! A rename, a delete or a drop of caches raises the schema's generation. Series of an older generation are resolved again. Of series that
+//! leave the index the spellings are forgotten, and new ones come into their places.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
 
@@ -105,6 +107,8 @@ struct Known {
     /// Places of spellings, by half of their fingerprints: 8 bytes a slot, where a map of whole ones would take 25.
     places: IdTable,
     spellings: Vec<Spelling>,
+    /// Places of spellings that were forgotten; those forgotten together descend, so that new ones come one behind the other.
+    free: Vec<u32>,
     /// The clock's hand: where the search for a spelling to replace begins.
     hand: usize,
 }
@@ -112,6 +116,7 @@ struct Known {
 #[derive(Debug)]
 struct Spelling {
     fingerprint: Fingerprint,
+    /// Of a place that is free, that of who had it.
     series: KnownSeries,
     /// Twice the schema's generation, read before the names were resolved, and 1 more where it was asked for since the hand last
     /// passed it. Relaxed.
@@ -123,6 +128,10 @@ const _: () = assert!(size_of::<Spelling>() == 56);
 
 /// In a spelling's state: it was asked for.
 const ASKED: u64 = 1;
+/// The state of a place that is free, of no generation.
+const FREE: u64 = u64::MAX;
+/// Places looked at before the lock is free for others.
+const PLACES_AT_ONCE: usize = 4096;
 
 /// The spellings under the read lock. No name may be resolved while this is held, as that takes the write lock.
 #[derive(Debug)]
@@ -199,9 +208,20 @@ impl SeriesCache {
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(spelling, self.spellings_max);
     }
 
+    /// Forgets the spellings of some series.
+    pub(crate) fn forget(&self, goes: &dyn Fn(SeriesId) -> bool) {
+        let known = || self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let places = known().spellings.len();
+        for start in (0..places).step_by(PLACES_AT_ONCE).rev() {
+            known().forget(start..places.min(start + PLACES_AT_ONCE), goes);
+        }
+        known().shrink();
+    }
+
     /// How many spellings are remembered.
     pub(crate) fn len(&self) -> usize {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).spellings.len()
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.spellings.len() - known.free.len()
     }
 }
 
@@ -233,6 +253,11 @@ impl Known {
         let known = self.place(fingerprint).and_then(|place| self.spellings.get_mut(place as usize));
         if let Some(known) = known {
             *known = spelling;
+        } else if let Some(place) = self.free.pop() {
+            self.places.insert(fingerprint.word(), place);
+            if let Some(free) = self.spellings.get_mut(place as usize) {
+                *free = spelling;
+            }
         } else if self.spellings.len() < spellings_max {
             let place = u32::try_from(self.spellings.len()).unwrap_or(u32::MAX);
             self.places.insert(fingerprint.word(), place);
@@ -257,6 +282,33 @@ impl Known {
             self.places.remove(left.fingerprint.word(), number);
             self.places.insert(spelling.fingerprint.word(), number);
             *left = spelling;
+        }
+    }
+
+    /// Forgets the spellings of some series, of those in these places.
+    fn forget(&mut self, places: Range<usize>, goes: &dyn Fn(SeriesId) -> bool) {
+        let [first, end] = [places.start, places.end].map(|place| u32::try_from(place).unwrap_or(u32::MAX));
+        for (place, spelling) in (first..end).zip(self.spellings.get_mut(places).unwrap_or_default().iter_mut()).rev() {
+            let state = spelling.state.get_mut();
+            if *state != FREE && goes(spelling.series.id) {
+                *state = FREE;
+                self.places.remove(spelling.fingerprint.word(), place);
+                self.free.push(place);
+            }
+        }
+    }
+
+    /// Gives back what was forgotten takes, as far as it is the last.
+    fn shrink(&mut self) {
+        while self.spellings.last_mut().is_some_and(|last| *last.state.get_mut() == FREE) {
+            self.spellings.pop();
+        }
+        let places = self.spellings.len();
+        self.free.retain(|place| (*place as usize) < places);
+        self.places.shrink();
+        if places < self.spellings.capacity() / 4 {
+            self.spellings.shrink_to(places * 2);
+            self.free.shrink_to_fit();
         }
     }
 }
@@ -370,6 +422,31 @@ mod tests {
     fn fingerprints_differ_from_process_to_process() {
         let fields = r#""metric":"m","tags":{"a":"b"}"#;
         assert_ne!(fingerprint(&SeriesCache::new(1), fields), fingerprint(&SeriesCache::new(1), fields));
+    }
+
+    /// Of series that leave every spelling goes; the others are found, and new ones take the places.
+    #[test]
+    fn spellings_of_series_that_leave_are_forgotten() {
+        let cache = SeriesCache::new(20_000);
+        let of = |number: u32| cache.fingerprint(Form::Line, "m", &format!("h={number}"));
+        let insert = |number: u32| cache.insert(of(number), 7, KnownSeries { id: SeriesId(number / 2), ..series() });
+        let known = |number: u32| cache.read(7).find(Form::Line, "m", &format!("h={number}")).is_some();
+        (0..10_000).for_each(insert);
+        cache.forget(&|SeriesId(id)| id % 3 == 0);
+        assert_eq!(cache.len(), (0..10_000).filter(|number| number / 2 % 3 > 0).count());
+        assert!((0..10_000).all(|number| known(number) == (number / 2 % 3 > 0)));
+        // Also those that are known at a place already.
+        let spelled = cache.read(7).find(Form::Line, "m", "h=2").unwrap();
+        cache.forget(&|SeriesId(id)| id == 1);
+        assert!(cache.read(7).at(spelled).is_none());
+        (10_000..12_000).for_each(insert);
+        assert_eq!(cache.known.read().unwrap().spellings.len(), 10_000, "places are used again");
+        assert!((10_000..12_000).all(known) && !known(0) && known(5));
+        cache.forget(&|SeriesId(id)| id >= 10);
+        assert!((4..20).all(|number| known(number) == (number / 2 % 3 > 0)) && !known(11_000));
+        assert!(cache.known.read().unwrap().spellings.capacity() < 100);
+        (12_000..12_500).for_each(insert);
+        assert!((12_000..12_500).all(known));
     }
 
     #[test]

@@ -102,6 +102,7 @@ impl Schema {
         edit: &AnnotationEdit,
         mode: EditMode,
     ) -> Result<Annotation> {
+        let _writing = self.index().writing();
         self.index_annotation(place)?;
         self.annotation_cell(place).edit(|before| edit.cell(place.start, before, mode))
     }
@@ -141,6 +142,7 @@ impl Schema {
         mode: EditMode,
         edited: &mut Vec<Annotation>,
     ) -> Result<()> {
+        let _writing = self.index().writing();
         let mut outcome = Ok(());
         let mut under_way = Vec::with_capacity(edits.len());
         for (place, edit) in edits {

@@ -36,6 +36,7 @@ impl IndexedStore {
     }
 
     fn indexed<T>(&self, table: &TableName, key: &[u8], change: impl FnOnce(&dyn Store) -> Pending<T>) -> Pending<T> {
+        let _writing = self.0.index().writing();
         match self.index(table, std::iter::once(key)) {
             Ok(()) => self.forgotten(table, change(self.store())),
             Err(error) => Pending::ready(Err(error)),
@@ -106,6 +107,7 @@ impl basalt_store::Forward for IndexedStore {
     }
 
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
+        let _writing = self.0.index().writing();
         match self.index(table, batch.rows().map(|row| row.key())) {
             Ok(()) => self.forgotten(table, self.store().apply(table, batch)),
             Err(error) => Pending::ready(Err(error)),

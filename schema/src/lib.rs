@@ -80,7 +80,7 @@ pub use error::{Error, JavaByte, Result};
 pub use fold::RowFold;
 pub use hex::{decode as hex_decode, lower as hex_lower, upper_into as hex_into};
 pub use histogram::{Bounds, Histogram, HistogramDamage, histogram_column, histogram_offset_ms};
-pub use index::{IdTable, LogRead, RebuildReport, RowHandles, SeriesId, SeriesIndex};
+pub use index::{Departed, Forget, IdTable, LogRead, RebuildReport, RowHandles, SeriesId, SeriesIndex, Writing};
 pub use indexed_store::IndexedStore;
 pub use inline::InlineBytes;
 pub use java::{JAVA_MAP_CAPACITY, java_map_order, java_pattern};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use basalt_store::{MutationBatch, Store, TableName};
+use basalt_store::{ErrorKind, MutationBatch, Store, TableName};
 
-use crate::index::{Keeping, Rows};
+use crate::index::{Departed, Departures, Forget, Keeping, Rows};
 use crate::realtime::RealtimeFailures;
-use crate::tables::rollup_tables;
+use crate::tables::{DATA_FAMILY, rollup_tables};
 use crate::tree::LiveTrees;
 use crate::{
     Error, KeyLayout, LogRead, NameRules, RebuildReport, Result, SchemaConfig, SeriesIndex, Tables, TagPair, Tsuid,
@@ -36,6 +36,7 @@ pub struct Schema {
     uids: Uids,
     index: SeriesIndex,
     keeping: Keeping,
+    departures: Departures,
     rebuilt: RebuildReport,
     /// Of those that were looked for.
     uids_found: Vec<UidsFound>,
@@ -129,7 +130,7 @@ impl Schema {
             let rows = Rows { store: &*store, tables: tables_of_series(&tables, &config), layout };
             Keeping::open(&mut index, &rows, &tables.uid)?
         };
-        let (uids_found, live_trees, realtime_failures) = Default::default();
+        let (departures, uids_found, live_trees, realtime_failures) = Default::default();
         let mut schema = Self {
             store,
             config,
@@ -139,6 +140,7 @@ impl Schema {
             uids,
             index,
             keeping,
+            departures,
             rebuilt,
             uids_found,
             is_assigning,
@@ -208,6 +210,38 @@ impl Schema {
     /// The store's own.
     pub fn forget_checkpoints(&self) -> Result<()> {
         self.keeping.forget()
+    }
+
+    /// How long points are kept at least, in seconds, where those of any table go by themselves.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn ttl_seconds(&self) -> Result<Option<u64>> {
+        let mut shortest = None;
+        for table in tables_of_series(&self.tables, &self.config) {
+            let found = match self.store.describe_table(table) {
+                Ok(found) => found,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let ttl = found.family(DATA_FAMILY).and_then(|(_, family)| family.ttl_seconds);
+            shortest = shortest.into_iter().chain(ttl).min();
+        }
+        Ok(shortest)
+    }
+
+    /// Does a part of letting series without rows go, which leave the index by that; `forget` makes who remembers series found before
+    /// forget some. To be called again and again while it is under way. Of a store without logs beside its tables none leaves.
+    ///
+    /// *Cost*: about `rows_max` row keys read, or a flush of the tables, or a microsecond for each tag of the series that leave; blocks on
+    /// I/O.
+    ///
+    /// # Errors
+    /// The store's own; nothing left then, and the next call begins anew.
+    pub fn let_series_go(&self, rows_max: u64, forget: &mut Forget<'_>) -> Result<Departed> {
+        let tables = tables_of_series(&self.tables, &self.config);
+        let rows = Rows { store: &*self.store, tables, layout: self.layout };
+        self.departures.turn((&self.index, &self.keeping), &rows, rows_max, forget)
     }
 
     /// Whether a table's rows are those of series.

@@ -259,7 +259,7 @@ mod tests {
         let schema = Arc::new(Schema::open(Arc::clone(store), schema).unwrap());
         let runtime = Runtime::new().unwrap();
         let mut app = runtime.block_on(App::in_memory(|_| {}));
-        app.ingest = Ingest::new(schema, Arc::clone(store), IngestLimits::default());
+        app.ingest = Arc::new(Ingest::new(schema, Arc::clone(store), IngestLimits::default()));
         app.config.store.kind = kind;
         Folder { runtime, app: Arc::new(app), turns: Turns::new() }
     }

@@ -1,14 +1,23 @@
-//! The series index between two runs: told at the start, kept while the daemon runs and when a folder is closed.
+//! The series index between two runs: told at the start, kept while the daemon runs and when a folder is closed. And that it lets go of
+//! series whose points all went by TTL.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use basalt_schema::{LogRead, Schema, UidsFound};
+use basalt_ingest::Ingest;
+use basalt_schema::{Departed, LogRead, Schema, UidsFound};
 use basalt_store::with_causes;
 use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 
 /// How often what is new in the index is written down: a start after a crash looks at the rows of about as long.
 const KEEP_EVERY: Duration = Duration::from_secs(10);
+/// How long after one pass the next begins that lets series go, at least.
+const PASS_EVERY_MIN: Duration = Duration::from_hours(1);
+/// The same as a part of the TTL: so much longer than needed a series stays.
+const PASSES_A_TTL: u64 = 16;
+/// Row keys that are looked at every ten seconds of a pass: half a second of work.
+const PASS_ROWS: u64 = 500_000;
 
 /// Says in the log how the index was read.
 pub(super) fn tell(schema: &Schema) {
@@ -57,13 +66,56 @@ pub(super) fn keep(schema: &Schema) {
     told(synced.and_then(|()| schema.last_checkpoint()));
 }
 
-/// Writes down what is new, again and again; call it in a task of its own.
-pub(crate) async fn keep_keeping(schema: Arc<Schema>) {
+/// Writes down what is new, again and again, and lets go of series without points now and then; call it in a task of its own.
+pub(crate) async fn keep_keeping(schema: Arc<Schema>, ingest: Arc<Ingest>) {
+    let mut pass = Pass::default();
     loop {
         tokio::time::sleep(KEEP_EVERY).await;
-        let schema = Arc::clone(&schema);
+        let (schema, ingest) = (Arc::clone(&schema), Arc::clone(&ingest));
+        let work = move || {
+            told(schema.checkpoint());
+            pass.turn(&schema, &ingest, Instant::now());
+            pass
+        };
         // A panic was told where it happened.
-        spawn_blocking(move || told(schema.checkpoint())).await.unwrap_or_default();
+        pass = spawn_blocking(work).await.unwrap_or_default();
+    }
+}
+
+/// When series are let go.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pass {
+    /// When the next pass begins; `None` while one is under way, and at the start.
+    next: Option<Instant>,
+}
+
+impl Pass {
+    /// Does a turn, if it is time.
+    fn turn(&mut self, schema: &Schema, ingest: &Ingest, now: Instant) {
+        if self.next.is_some_and(|next| now < next) {
+            return;
+        }
+        let gone = schema.ttl_seconds().and_then(|ttl| {
+            // Without a TTL only deletes leave series without points.
+            let Some(ttl) = ttl else { return Ok((Departed::NotNow, 0)) };
+            let departed = schema.let_series_go(PASS_ROWS, &mut |goes| ingest.forget(goes))?;
+            Ok((departed, ttl / PASSES_A_TTL))
+        });
+        match gone {
+            Ok((Departed::UnderWay, _)) => self.next = None,
+            Ok((Departed::NotNow, _)) => self.next = Some(now + KEEP_EVERY),
+            Ok((Departed::Done(series), part)) => {
+                if series > 0 {
+                    tracing::info!(series, left = schema.index().len(), "series whose points are gone are let go");
+                }
+                self.next = Some(now + PASS_EVERY_MIN.max(Duration::from_secs(part)));
+            }
+            Err(cause) => {
+                let cause = with_causes(&cause);
+                tracing::warn!("series whose points are gone are not let go until later: {cause}");
+                self.next = Some(now + PASS_EVERY_MIN);
+            }
+        }
     }
 }
 
@@ -74,5 +126,7 @@ fn told(kept: basalt_schema::Result<()>) {
     }
 }
 
+#[cfg(test)]
+mod leaving;
 #[cfg(test)]
 mod tests;

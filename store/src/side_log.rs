@@ -9,8 +9,9 @@ use crate::{Result, SeqNo, TableName};
 /// What was derived is brought back by reading the log, then looking at the rows changed after the number of its last record
 /// ([`Scan::after`](crate::Scan::after)). So a log that lost its end, or all of it, costs a longer look and nothing else.
 ///
-/// The rows of a table may be put back to what they were, by a snapshot that is restored or cloned, and a table may be emptied or
-/// dropped. Then each log that is of it is emptied and its epoch raised: whoever derived something looks at all rows again.
+/// The rows of a table may be put back to what they were, by a snapshot that is restored or cloned, a table may be emptied or
+/// dropped, and get a longer TTL, which shows rows again that are in files still. Then each log that is of it is emptied and its
+/// epoch raised: whoever derived something looks at all rows again.
 pub trait SideLog: Send + Sync + Debug {
     /// Says of which tables' rows the log is, there or not. Until then it counts as of all, and so does one that nobody has open.
     fn is_of(&self, tables: &[&TableName]);

@@ -32,6 +32,24 @@ impl Ascending {
         self.late.push(number);
     }
 
+    /// Takes a number out, if it is there.
+    pub(super) fn remove(&mut self, number: u32) {
+        match self.late.iter().position(|late| *late == number) {
+            Some(at) => drop(self.late.remove(at)),
+            None => drop(self.kept.remove(number)),
+        }
+        if let (true, Some(last)) = (self.late.is_empty(), self.kept.max()) {
+            self.kept.remove(last);
+            self.late.push(last);
+        }
+    }
+
+    /// Gives back what numbers took that were taken out. *Cost*: a copy.
+    pub(super) fn shrink(&mut self) {
+        // A bitmap keeps its lists as long as they were; a copy has them as long as they are.
+        self.kept = self.kept.clone();
+    }
+
     /// How many.
     pub(super) fn len(&self) -> u64 {
         self.kept.len() + self.late.len() as u64
@@ -85,6 +103,25 @@ mod tests {
             let mut united = RoaringBitmap::from_iter([1, 2]);
             numbers.add_to(&mut united);
             assert_eq!(united, &expected | RoaringBitmap::from_iter([1, 2]));
+        }
+    }
+
+    #[test]
+    fn what_is_taken_out_is_gone_and_what_comes_then_is_there() {
+        for goes in [|number: u32| number & 1 == 0, |number: u32| number > 40, |number: u32| number != 7, |_| true] {
+            let (mut numbers, mut expected) = (Ascending::default(), RoaringBitmap::new());
+            for number in 0..300_u32 {
+                numbers.push(number * 500);
+                expected.insert(number * 500);
+                if number % 60 == 59 {
+                    let gone = || (0..=number).filter(|number| goes(*number)).map(|number| number * 500);
+                    gone().for_each(|gone| numbers.remove(gone));
+                    expected -= gone().collect::<RoaringBitmap>();
+                    numbers.remove(3);
+                }
+                assert_eq!((numbers.len(), &numbers.to_bitmap()), (expected.len(), &expected));
+                assert_eq!(numbers.is_empty(), expected.is_empty());
+            }
         }
     }
 }

@@ -39,14 +39,24 @@ impl IdTable {
         assert!(number < u32::MAX, "BUG: a number that is none");
         self.count += 1;
         if self.count * 4 > self.slots.len() * 3 {
-            let slots = (self.slots.len() * 3 / 2).max(SLOTS_MIN);
-            for slot in std::mem::replace(&mut self.slots, vec![0; slots]) {
-                if let Some((word, _)) = taken(slot) {
-                    self.put(word, slot);
-                }
-            }
+            self.resize(self.slots.len() * 3 / 2);
         }
         self.put(word, u64::from(word) << 32 | (u64::from(number) + 1));
+    }
+
+    /// Gives back what numbers took that were taken off, where they were most. *Cost*: then as of adding the others.
+    pub fn shrink(&mut self) {
+        if self.slots.len() > SLOTS_MIN && self.count * 3 < self.slots.len() {
+            self.resize(self.count * 2);
+        }
+    }
+
+    fn resize(&mut self, slots: usize) {
+        for slot in std::mem::replace(&mut self.slots, vec![0; slots.max(SLOTS_MIN)]) {
+            if let Some((word, _)) = taken(slot) {
+                self.put(word, slot);
+            }
+        }
     }
 
     /// Takes a number off from under a word, if it is there.
@@ -65,6 +75,11 @@ impl IdTable {
             }
         }
         self.set(gap, 0);
+    }
+
+    /// Whether it has none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     /// Bytes of memory.
@@ -186,5 +201,12 @@ mod tests {
         assert_eq!(table.count, expected.len());
         table.remove(7, 5000);
         assert_eq!(table.count, expected.len());
+        for number in 9..1024 {
+            table.remove(word(number), number);
+        }
+        let slots = table.slots.len();
+        table.shrink();
+        assert!(table.slots.len() < slots / 9);
+        assert!((0..9).all(|number| table.of(word(number)).any(|other| other == number) == expected.contains(&number)));
     }
 }

@@ -57,6 +57,7 @@ struct State {
     /// The epoch of the rows that the index knows.
     epoch: u64,
     upto: SeqNo,
+    /// Of the series with ids below this one.
     series: usize,
     records: usize,
     /// The log is not what this says: it is to be written anew.
@@ -69,6 +70,7 @@ struct State {
 struct IndexedSeries<'a> {
     index: &'a SeriesIndex,
     scope: Scope,
+    /// The id above theirs.
     series: usize,
 }
 
@@ -129,11 +131,11 @@ impl Keeping {
         let epoch = log.epoch();
         if epoch != state.epoch {
             let Some(rows) = rows.now()? else { return Ok(()) };
-            let known = index.len();
+            let (known, end) = (index.len(), index.ids_end());
             // What is on its way by now has its row then.
             rows.store.sync().wait()?;
             let with_rows = rows.read(index, None)?.series;
-            let is_known = |id: &u32| (*id as usize) < known;
+            let is_known = |id: &u32| (*id as usize) < end;
             let is_stale = with_rows.iter().take_while(is_known).count() < known;
             (state.epoch, state.is_lost, state.is_stale) = (epoch, true, is_stale);
         }
@@ -141,7 +143,7 @@ impl Keeping {
             return Ok(());
         }
         // First the number, then the series: those of all changes up to it are in the index by now.
-        let (upto, series) = (log.synced(), index.len());
+        let (upto, series) = (log.synced(), index.ids_end());
         if !state.is_lost && (state.upto, state.series) == (upto, series) {
             return Ok(());
         }
@@ -177,6 +179,20 @@ impl Keeping {
         Ok(())
     }
 
+    /// The log, where what it holds for is what the index knows; `None` too where there is none.
+    pub(super) fn log_in_step(&self) -> Option<(&dyn SideLog, u64)> {
+        let (log, _) = self.log.as_ref()?;
+        let epoch = self.state().epoch;
+        (log.epoch() == epoch).then_some((&**log, epoch))
+    }
+
+    /// So many series left, all that had no row in this epoch: the log is to be written without them.
+    pub(super) fn note_departed(&self, epoch: u64, gone: u64) {
+        let mut state = self.state();
+        state.is_lost |= gone > 0;
+        state.is_stale &= state.epoch != epoch;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,7 +209,7 @@ impl State {
             }
             added
         });
-        self.series = index.len();
+        self.series = index.ids_end();
         if self.upto > log.synced() {
             return LogRead::Ahead;
         }
@@ -239,7 +255,7 @@ impl State {
 
 impl Rows<'_> {
     /// Those of the tables that are there by now; `None` while one is disabled.
-    fn now(&self) -> Result<Option<Self>> {
+    pub(super) fn now(&self) -> Result<Option<Self>> {
         let mut tables = self.tables.clone();
         for table in &self.tables {
             match self.store.is_table_enabled(table) {

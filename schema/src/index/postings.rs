@@ -25,6 +25,8 @@ pub(super) struct MetricSeries {
     keys: BTreeMap<Uid, KeySeries>,
     /// How many keys have [`Having::All`].
     whole_count: usize,
+    /// Series that went since bitmaps were last copied.
+    gone: u64,
 }
 
 /// The series of a metric that have a tag key.
@@ -51,7 +53,7 @@ enum Having {
 impl MetricSeries {
     /// Adds a series, with a number above those that are there.
     pub(super) fn push(&mut self, id: u32, pairs: impl Iterator<Item = TagPair>) {
-        let Self { all, keys, whole_count } = self;
+        let Self { all, keys, whole_count, .. } = self;
         let mut whole_met = 0;
         for pair in pairs {
             let series = keys.entry(pair.key).or_insert_with(|| {
@@ -77,6 +79,38 @@ impl MetricSeries {
             }
         }
         all.push(id);
+    }
+
+    /// Takes a series out, whose tags these are.
+    pub(super) fn remove(&mut self, id: u32, pairs: impl Iterator<Item = TagPair>) {
+        for pair in pairs {
+            let Some(series) = self.keys.get_mut(&pair.key) else { continue };
+            if let Having::Some(having) = &mut series.having {
+                having.remove(id);
+            }
+            series.remove_value(id, pair.value);
+        }
+        self.all.remove(id);
+        self.gone += 1;
+    }
+
+    /// Frees what those that went took, and the keys that only they had. *Cost*: a look at each key; where they were many, a copy of all.
+    pub(super) fn shrink(&mut self) {
+        self.keys.retain(|_, series| !series.few.is_empty() || !series.many.is_empty());
+        self.whole_count = self.keys.values().filter(|series| matches!(series.having, Having::All)).count();
+        if self.gone <= self.len() / 2 {
+            return;
+        }
+        self.gone = 0;
+        self.all.shrink();
+        for KeySeries { having, few, many, .. } in self.keys.values_mut() {
+            if let Having::Some(having) = having {
+                having.shrink();
+            }
+            few.shrink();
+            many.shrink_to_fit();
+            many.values_mut().for_each(Ascending::shrink);
+        }
     }
 
     /// All of them.
@@ -162,6 +196,19 @@ impl KeySeries {
             many.push(id);
         }
         self.many.insert(value, many);
+    }
+
+    fn remove_value(&mut self, id: u32, value: Uid) {
+        // Also where a bitmap came after it: else it would be asked for again once that is gone.
+        if let Some(word) = word(value) {
+            self.few.remove(word, id);
+        }
+        if let Some(many) = self.many.get_mut(&value) {
+            many.remove(id);
+            if many.is_empty() {
+                self.many.remove(&value);
+            }
+        }
     }
 }
 

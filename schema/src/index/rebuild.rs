@@ -28,6 +28,16 @@ pub(super) struct ReadRows {
     pub(super) series: RoaringBitmap,
 }
 
+/// A part of a table's row keys.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) start: Bytes,
+    /// Of rows changed after it alone.
+    pub(super) after: Option<SeqNo>,
+    /// About as many rows are looked at.
+    pub(super) rows_max: u64,
+}
+
 impl SeriesIndex {
     /// Adds every series that has a row. What is in the index stays.
     ///
@@ -51,15 +61,35 @@ impl SeriesIndex {
         after: Option<SeqNo>,
         read: &mut ReadRows,
     ) -> Result<()> {
+        let part = Part { start: Bytes::new(), after, rows_max: u64::MAX };
+        self.add_part(store, table, layout, part, read).map(drop)
+    }
+
+    /// The same of a part of a table; gives where the next begins, where there may be one.
+    pub(super) fn add_part(
+        &self,
+        store: &dyn Store,
+        table: &TableName,
+        layout: KeyLayout,
+        Part { start, after, rows_max }: Part,
+        read: &mut ReadRows,
+    ) -> Result<Option<Bytes>> {
         let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
         let mut scan =
-            Scan::range(Bytes::new(), Bytes::new()).with_columns(Columns::family(DATA_FAMILY)).with_filter(keys_only);
+            Scan::range(start, Bytes::new()).with_columns(Columns::family(DATA_FAMILY)).with_filter(keys_only);
         (scan.cache_blocks, scan.after) = (false, after);
         let mut scanner = store.scan(table, scan)?;
+        let mut rows = 0;
         while let Some(batch) = scanner.next_wait() {
-            self.add_rows(&batch?, layout, read)?;
+            let batch = batch?;
+            self.add_rows(&batch, layout, read)?;
+            rows += batch.len() as u64;
+            let last = batch.len().checked_sub(1).and_then(|last| batch.row(last));
+            if let (true, Some(last)) = (rows >= rows_max, last) {
+                return Ok(Some([last.key(), &[0]].concat().into()));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn add_rows(&self, batch: &RowBatch, layout: KeyLayout, read: &mut ReadRows) -> Result<()> {

@@ -93,39 +93,76 @@ type Wanted<'a> = &'a dyn Fn(&[(u64, u64)]) -> bool;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every answer is the one that a look at all series gives.
+    /// Every answer is the one that a look at all series gives, also after some left and came again.
     #[test]
     fn answers_agree_with_a_look_at_all_series(
-        added in proptest::collection::vec((1u64..4, proptest::collection::btree_map(1u64..4, 1u64..6, 0..4)), 0..150),
+        rounds in proptest::collection::vec(
+            (
+                proptest::collection::vec((1u64..4, proptest::collection::btree_map(1u64..4, 1u64..6, 0..4)), 0..100),
+                proptest::collection::vec(any::<bool>(), 1..9),
+            ),
+            1..5,
+        ),
         asked in (1u64..4, 1u64..4, 1u64..6),
     ) {
         let index = SeriesIndex::new(WIDTHS, 1000);
         let mut all = BTreeSet::new();
-        for (metric, tags) in added {
-            let tags: Vec<_> = tags.into_iter().collect();
-            index.add(&tsuid(metric, &tags)).unwrap();
-            all.insert((tsuid(metric, &tags), metric, tags));
+        for (added, leave) in rounds {
+            for (metric, tags) in added {
+                let tags: Vec<_> = tags.into_iter().collect();
+                index.add(&tsuid(metric, &tags)).unwrap();
+                all.insert((tsuid(metric, &tags), metric, tags));
+            }
+            agree(&index, &all, asked)?;
+            let mut leaves = leave.into_iter().cycle();
+            let leaving: Vec<_> = all.iter().filter(|_| leaves.next().unwrap()).cloned().collect();
+            index.set_leaving(leaving.iter().map(|(tsuid, ..)| index.id(tsuid).unwrap().0).collect());
+            agree(&index, &all, asked)?;
+            // Whoever is met again stays.
+            let (again, gone) = leaving.split_at(leaving.len() / 3);
+            for (tsuid, ..) in again {
+                index.add(tsuid).unwrap();
+            }
+            prop_assert_eq!(index.let_leave(), gone.len() as u64);
+            all.retain(|series| !gone.contains(series));
+            agree(&index, &all, asked)?;
         }
-        let (metric, key, value) = asked;
-        let check = |found: &RoaringBitmap, wanted: Wanted<'_>| {
-            let found = index.tsuids(found);
-            let expected = all.iter().filter(|(_, of, tags)| *of == metric && wanted(tags)).map(|(tsuid, ..)| tsuid);
-            found.iter().map(|(_, tsuid)| tsuid).eq(expected)
-        };
-        let (of, tagk) = (Uid::new(metric), Uid::new(key));
-        prop_assert!(check(&index.series(of), &|_| true));
-        prop_assert!(check(&index.with_tag(of, pair(key, value)), &|tags| tags.contains(&(key, value))));
-        prop_assert!(check(&index.with_key(of, tagk), &|tags| tags.iter().any(|(k, _)| *k == key)));
-        let both = index.with_any_value(of, tagk, [Uid::new(value), Uid::new(1)]);
-        prop_assert!(check(&both, &|tags| tags.contains(&(key, value)) || tags.contains(&(key, 1))));
-        let values: BTreeSet<Uid> = all
-            .iter()
-            .filter(|(_, of, _)| *of == metric)
-            .flat_map(|(_, _, tags)| tags.iter().filter(|(k, _)| *k == key).map(|(_, value)| Uid::new(*value)))
-            .collect();
-        prop_assert!(index.tag_values(of, tagk).into_iter().eq(values));
-        prop_assert_eq!(index.len(), all.len());
     }
+}
+
+/// A series: what it is known as, its metric, its tags.
+type Told = (Tsuid, u64, Vec<(u64, u64)>);
+
+/// Checks what the index says of a metric, a key and a value.
+fn agree(
+    index: &SeriesIndex,
+    all: &BTreeSet<Told>,
+    (metric, key, value): (u64, u64, u64),
+) -> std::result::Result<(), TestCaseError> {
+    let check = |found: &RoaringBitmap, wanted: Wanted<'_>| {
+        let tsuids = index.tsuids(found);
+        let expected = all.iter().filter(|(_, of, tags)| *of == metric && wanted(tags)).map(|(tsuid, ..)| tsuid);
+        tsuids.len() as u64 == found.len() && tsuids.iter().map(|(_, tsuid)| tsuid).eq(expected)
+    };
+    let (of, tagk) = (Uid::new(metric), Uid::new(key));
+    prop_assert!(check(&index.series(of), &|_| true));
+    prop_assert!(check(&index.with_tag(of, pair(key, value)), &|tags| tags.contains(&(key, value))));
+    prop_assert!(check(&index.with_key(of, tagk), &|tags| tags.iter().any(|(k, _)| *k == key)));
+    let both = index.with_any_value(of, tagk, [Uid::new(value), Uid::new(1)]);
+    prop_assert!(check(&both, &|tags| tags.contains(&(key, value)) || tags.contains(&(key, 1))));
+    let pairs = || all.iter().filter(|(_, of, _)| *of == metric).flat_map(|(.., tags)| tags);
+    let values: BTreeSet<Uid> = pairs().filter(|(k, _)| *k == key).map(|(_, value)| Uid::new(*value)).collect();
+    prop_assert!(index.tag_values(of, tagk).into_iter().eq(values));
+    let keys: BTreeSet<Uid> = pairs().map(|(key, _)| Uid::new(*key)).collect();
+    prop_assert!(index.tag_keys(of).into_iter().eq(keys));
+    let metrics: BTreeSet<Uid> = all.iter().map(|(_, metric, _)| Uid::new(*metric)).collect();
+    prop_assert!(index.metrics().into_iter().eq(metrics));
+    prop_assert_eq!(index.len(), all.len());
+    for (tsuid, ..) in all {
+        let found = index.id(tsuid).and_then(|id| index.tsuid(id));
+        prop_assert_eq!(found.as_ref(), Some(tsuid));
+    }
+    Ok(())
 }
 
 /// Hosts of eight tags as TSBS has them, of which one is the host's own.
@@ -161,6 +198,35 @@ fn the_bytes_of_a_series_are_bounded() {
             let bytes = filled(series, metrics).memory_bytes() / series;
             assert!(bytes <= bytes_max, "{bytes} bytes a series of {series}, {metrics} metrics a host");
         }
+    }
+}
+
+/// Hosts come and go, a few of each generation stay: the index takes no more for all that were ever there.
+#[test]
+fn what_left_takes_no_memory() {
+    const HOSTS: u64 = 6_000;
+    for metrics in [10, 1] {
+        let (index, mut most) = (SeriesIndex::new(WIDTHS, u32::MAX), Vec::new());
+        for generation in 0..6 {
+            for host in generation * HOSTS..(generation + 1) * HOSTS {
+                for metric in 1..=metrics {
+                    index.add(&tsuid(metric, &tags_of_host(host))).unwrap();
+                }
+            }
+            most.push(index.memory_bytes());
+            let before = index.ids_before(u32::try_from(index.ids_end()).unwrap());
+            let stay = |id: &u32| u64::from(*id) / metrics % 100 == 0;
+            let leaving: RoaringBitmap = before.iter().filter(|id| !stay(id)).collect();
+            assert_eq!(index.let_leave(), 0, "only those that are said to");
+            index.set_leaving(leaving.clone());
+            assert_eq!(index.let_leave(), leaving.len());
+            assert_eq!(index.len() as u64, (generation + 1) * HOSTS / 100 * metrics);
+            // What grows for ever is a few bytes for thousands of series, beside those that stay.
+            let left = index.memory_bytes();
+            let bound = 700_000 + index.len() as u64 * 300;
+            assert!(left < bound, "{metrics} metrics, generation {generation}: {left} bytes of {most:?}, {bound}");
+        }
+        assert!(most[5] < most[0] * 5 / 4, "{most:?}");
     }
 }
 
