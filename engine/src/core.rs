@@ -20,7 +20,7 @@ use crate::options::Limits;
 use crate::region::Region;
 use crate::reserve::Reserve;
 use crate::scan_threads::ScanThreads;
-use crate::side_log::SideLogs;
+use crate::side_log::{SideLogs, forget_all};
 use crate::sstable::BlockCodecs;
 use crate::stats::Counters;
 use crate::table::Table;
@@ -211,16 +211,22 @@ impl Core {
         Duration::from_millis(self.last_stamp().0.saturating_sub(self.clock.now().0))
     }
 
-    /// Tells of a clock that is far behind. It moves nothing, but TTLs count from the times that changes have.
-    pub(crate) fn tell_of_clock(&self) {
+    /// Tells of a clock that is far behind at a start. It moves nothing, but TTLs count from the times that changes have. Rows that were too
+    /// old by the clock of before may be seen again, which no number tells: logs beside the tables go.
+    ///
+    /// # Errors
+    /// Any I/O error of theirs.
+    pub(crate) fn meet_clock(&self) -> Result<()> {
         let behind = self.clock_behind();
         if behind >= CLOCK_BEHIND_TOLD {
+            forget_all(&*self.fs, &self.dir)?;
             tracing::warn!(
                 seconds = behind.as_secs(),
                 "the clock is behind the times of what was written before: until it is there, all that is written gets the last of \
                  these, a TTL counts from that, and rows that are deleted by a query have to wait"
             );
         }
+        Ok(())
     }
 
     /// The last time given.

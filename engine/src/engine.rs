@@ -98,7 +98,7 @@ impl Engine {
         };
         let recovered = recover(&around)?;
         let core = Arc::new(Core::new(around, recovered));
-        core.tell_of_clock();
+        core.meet_clock()?;
         core.flush_replayed()?;
         let open = Open { background: Background::default(), _lock: lock };
         let engine = Engine { core, open: Mutex::new(Some(open)) };

@@ -212,6 +212,11 @@ impl Schema {
         self.keeping.forget()
     }
 
+    /// Has the next [`Schema::checkpoint`] read all row keys, as rows that were too old may be seen again: the clock was set back.
+    pub fn read_rows_again(&self) {
+        self.keeping.doubt();
+    }
+
     /// How long points are kept at least, in seconds, where those of any table go by themselves.
     ///
     /// # Errors

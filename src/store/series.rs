@@ -10,12 +10,16 @@ use basalt_store::with_causes;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
+use crate::clock::now_ms;
+
 /// How often what is new in the index is written down: a start after a crash looks at the rows of about as long.
 const KEEP_EVERY: Duration = Duration::from_secs(10);
 /// How long after one pass the next begins that lets series go, at least.
 const PASS_EVERY_MIN: Duration = Duration::from_hours(1);
 /// The same as a part of the TTL: so much longer than needed a series stays.
 const PASSES_A_TTL: u64 = 16;
+/// A clock is corrected by less than this.
+const CLOCK_BACK_MS: u64 = 10_000;
 /// Row keys that are looked at every ten seconds of a pass: half a second of work.
 const PASS_ROWS: u64 = 500_000;
 
@@ -68,33 +72,50 @@ pub(super) fn keep(schema: &Schema) {
 
 /// Writes down what is new, again and again, and lets go of series without points now and then; call it in a task of its own.
 pub(crate) async fn keep_keeping(schema: Arc<Schema>, ingest: Arc<Ingest>) {
-    let mut pass = Pass::default();
+    let mut pass = Pass::begun(Instant::now());
     loop {
         tokio::time::sleep(KEEP_EVERY).await;
         let (schema, ingest) = (Arc::clone(&schema), Arc::clone(&ingest));
         let work = move || {
+            pass.meet_clock(&schema, now_ms());
             told(schema.checkpoint());
-            pass.turn(&schema, &ingest, Instant::now());
+            pass.turn(&schema, &ingest, (Instant::now(), now_ms()));
             pass
         };
         // A panic was told where it happened.
-        pass = spawn_blocking(work).await.unwrap_or_default();
+        pass = spawn_blocking(work).await.unwrap_or_else(|_| Pass::begun(Instant::now()));
     }
 }
 
 /// When series are let go.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Pass {
-    /// When the next pass begins; `None` while one is under way, and at the start.
+    /// When the next pass begins; `None` while one is under way.
     next: Option<Instant>,
+    /// The latest time on the clock by which rows were looked for.
+    judged_ms: u64,
 }
 
 impl Pass {
+    /// None soon after a start: a clock that stands wrong then is mostly set right meanwhile.
+    fn begun(now: Instant) -> Self {
+        Self { next: Some(now + PASS_EVERY_MIN), judged_ms: 0 }
+    }
+
+    /// Has rows looked at again where the clock was set back: those of series that left may be seen again.
+    fn meet_clock(&mut self, schema: &Schema, now_ms: u64) {
+        if now_ms.saturating_add(CLOCK_BACK_MS) < self.judged_ms {
+            schema.read_rows_again();
+            self.judged_ms = 0;
+        }
+    }
+
     /// Does a turn, if it is time.
-    fn turn(&mut self, schema: &Schema, ingest: &Ingest, now: Instant) {
+    fn turn(&mut self, schema: &Schema, ingest: &Ingest, (now, now_ms): (Instant, u64)) {
         if self.next.is_some_and(|next| now < next) {
             return;
         }
+        self.judged_ms = self.judged_ms.max(now_ms);
         let gone = schema.ttl_seconds().and_then(|ttl| {
             // Without a TTL only deletes leave series without points.
             let Some(ttl) = ttl else { return Ok((Departed::NotNow, 0)) };

@@ -179,6 +179,12 @@ impl Keeping {
         Ok(())
     }
 
+    /// Has the next checkpoint look at all row keys, as where the epoch was raised.
+    pub(crate) fn doubt(&self) {
+        let mut state = self.state();
+        state.epoch = state.epoch.wrapping_sub(1);
+    }
+
     /// The log, where what it holds for is what the index knows; `None` too where there is none.
     pub(super) fn log_in_step(&self) -> Option<(&dyn SideLog, u64)> {
         let (log, _) = self.log.as_ref()?;

@@ -28,7 +28,11 @@ struct Folder {
 }
 
 fn open(path: &Path) -> Folder {
-    let clock = Arc::new(ManualClock::new(Timestamp(NOW_S * 1000)));
+    open_at(path, NOW_S)
+}
+
+fn open_at(path: &Path, now_s: u64) -> Folder {
+    let clock = Arc::new(ManualClock::new(Timestamp(now_s * 1000)));
     let mut options = EngineOptions::new(path);
     options.limits.reserve_bytes = 0;
     (options.workers, options.clock) = (Workers::Threads, Arc::clone(&clock) as Arc<dyn Clock>);
@@ -128,8 +132,7 @@ fn series_whose_points_went_leave_and_come_again() {
     assert_eq!(folder.pass(), 0);
     // The next start knows as much.
     folder.close();
-    let again = open(dir.path());
-    again.clock.advance(TTL_S * 1000 + 1);
+    let again = open_at(dir.path(), NOW_S + TTL_S + 1);
     assert_eq!(
         (again.schema.index().len(), again.schema.rebuilt().log, again.schema.rebuilt().rows_count),
         (6, LogRead::Whole, 0)
@@ -388,17 +391,21 @@ fn put_some(folder: &Folder, writer: u32) {
     }
 }
 
-/// A pass at the start, then each hour or sixteenth of the TTL.
+/// A pass an hour after the start, then each hour or sixteenth of the TTL.
 #[test]
-fn passes_begin_at_the_start_and_then_as_the_ttl_says() {
+fn passes_begin_an_hour_after_the_start_and_then_as_the_ttl_says() {
     let dir = tempfile::tempdir().unwrap();
     let folder = open(dir.path());
-    let (mut pass, mut now) = (Pass::default(), Instant::now());
+    let mut now = Instant::now();
+    let mut pass = Pass::begun(now);
     folder.put(0);
     folder.expire();
+    pass.turn(&folder.schema, &folder.ingest, (now, 0));
+    now = pass.next.unwrap();
+    assert_eq!(now.duration_since(Instant::now()).as_secs() / 60, 59);
     let mut seconds_until_next = |pass: &mut Pass| {
         for _turn in 0..TURNS_MAX {
-            pass.turn(&folder.schema, &folder.ingest, now);
+            pass.turn(&folder.schema, &folder.ingest, (now, 0));
             if let Some(next) = pass.next {
                 let seconds = next.duration_since(now).as_secs();
                 now = next;
@@ -415,6 +422,44 @@ fn passes_begin_at_the_start_and_then_as_the_ttl_says() {
     folder.set_ttl(Some(160 * 3600));
     folder.schema.checkpoint().unwrap();
     assert_eq!(seconds_until_next(&mut pass), 10 * 3600);
+}
+
+/// Points that were too old by a clock that stood too late, in the server that runs and by the next start: which tells only
+/// where something was written by that clock.
+#[test]
+fn series_that_left_by_a_wrong_clock_come_back_once_it_is_set_back() {
+    for is_running in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = open(dir.path()).with_ttl(Some(TTL_S));
+        let mut pass = Pass { next: None, judged_ms: 0 };
+        (0..3).for_each(|host| folder.put(host));
+        // Into files of which not all will be too old, in any bucket: those would go at once.
+        folder.clock.advance(TTL_S * 500);
+        (10..200).for_each(|host| folder.put(host));
+        folder.engine.flush(&folder.schema.tables().data).unwrap();
+        folder.clock.advance(TTL_S * 500 + 1);
+        folder.put(0);
+        for _turn in 0..TURNS_MAX {
+            pass.meet_clock(&folder.schema, folder.clock.now().0);
+            folder.schema.checkpoint().unwrap();
+            pass.turn(&folder.schema, &folder.ingest, (Instant::now(), folder.clock.now().0));
+            if pass.next.is_some() {
+                break;
+            }
+        }
+        assert!(folder.knows(0) && !folder.knows(1) && !folder.knows(2));
+        folder.clock.set(Timestamp(NOW_S * 1000 + TTL_S * 500));
+        assert_eq!(folder.rows().len(), 3 + 190);
+        let folder = if is_running {
+            pass.meet_clock(&folder.schema, folder.clock.now().0);
+            folder.schema.checkpoint().unwrap();
+            folder
+        } else {
+            folder.close();
+            open_at(dir.path(), NOW_S + TTL_S / 2)
+        };
+        assert!((0..3).all(|host| folder.knows(host)), "is running: {is_running}");
+    }
 }
 
 /// Prints what is resident after each of some generations of 300,000 series that come, and go by TTL:
