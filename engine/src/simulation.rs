@@ -4,12 +4,13 @@
 //! Checked at every opening and every scan: what was acknowledged is there, what was seen is not lost, what was not
 //! acknowledged is whole or absent, rows are never torn, counters lie between what was and what may have been counted, a family
 //! whose rows are folded holds in each column what it may, whatever was folded before a column was deleted, an append cell what was
-//! appended, in order, and of a family that is folded by value nothing but a put changes what is read.
+//! appended, in order, of a family that is folded by value nothing but a put changes what is read, and a claimed row has one holder.
 //!
 //! Feature `sim`: the tests here run a few hundred histories, `basalt-torture sim` and `countdown` as many as are wanted.
 
 mod appended;
 mod by_value;
+mod claims;
 mod folded;
 mod row;
 
@@ -98,8 +99,9 @@ struct Counted {
     durability: Durability,
 }
 
-struct Appended {
-    pending: Pending<Bytes>,
+/// An append, or a claim.
+struct AskedOfRow<T> {
+    pending: Pending<T>,
     durability: Durability,
     change: u64,
     row: u64,
@@ -122,7 +124,9 @@ struct History {
     counter_seen: i64,
     asked: Vec<Asked>,
     increments: Vec<Counted>,
-    appends: Vec<Appended>,
+    appends: Vec<AskedOfRow<Bytes>>,
+    claims: BTreeMap<u64, claims::Ledger>,
+    claims_asked: Vec<AskedOfRow<bool>>,
     table_made: bool,
     /// What the table held when the snapshot was taken, by its name.
     snapshots: BTreeMap<String, Content>,
@@ -155,6 +159,8 @@ impl History {
             asked: Vec::new(),
             increments: Vec::new(),
             appends: Vec::new(),
+            claims: (0..claims::ROWS).map(|row| (row, claims::Ledger::default())).collect(),
+            claims_asked: Vec::new(),
             table_made: false,
             snapshots: BTreeMap::new(),
             trace: 0,
@@ -254,6 +260,7 @@ impl History {
         for ledger in self.rows.values_mut() {
             ledger.keep();
         }
+        self.claims.values_mut().for_each(claims::Ledger::keep);
         self.counted = self.counted.max(self.counter_seen);
         let name = self.name()?;
         if !self.table_made && engine.describe_table(&name).is_err() {
@@ -271,7 +278,7 @@ impl History {
 
     fn step(&mut self, engine: &Engine) -> Told {
         let name = self.name()?;
-        match self.rng.below(28) {
+        match self.rng.below(30) {
             0..8 => return self.write(engine),
             8..10 => self.increment(engine, &name),
             10..13 => drop(engine.pump()),
@@ -289,6 +296,7 @@ impl History {
             21 => return self.check_snapshots(engine),
             22..24 => return self.delete_column(engine),
             24..27 => self.append(engine, &name),
+            27..29 => return self.claim(engine, &name),
             _ => return self.free_space(engine),
         }
         Ok(())
@@ -389,7 +397,24 @@ impl History {
         let (row, change) = (self.rng.below(ROWS), self.draw_change());
         self.rows.entry(row).or_default().appended.ask(change, Some(change));
         let pending = engine.append(name, appended::append(&row_key(row), change, durability));
-        self.appends.push(Appended { pending, durability, change, row });
+        self.appends.push(AskedOfRow { pending, durability, change, row });
+    }
+
+    /// Claims a row that nobody may hold, or has its holder, if it is that, leave or make room for another.
+    fn claim(&mut self, engine: &Engine, name: &TableName) -> Told {
+        let durability = if self.rng.chance(1, 3) { Durability::Async } else { Durability::Fsync };
+        let (row, change) = (self.rng.below(claims::ROWS), self.draw_change());
+        let ledger = self.claims.entry(row).or_default();
+        let holders = ledger.may_hold();
+        let drawn = usize::try_from(self.rng.below(holders.len() as u64)).unwrap_or(0);
+        let expected = holders.get(drawn).copied().flatten();
+        let next = if expected.is_some() && self.rng.chance(1, 2) { None } else { Some(change) };
+        ledger.ask(change, (expected, next));
+        self.may_have_deleted |= next.is_none();
+        let check = claims::change(row, (expected, next), durability).map_err(|error| error.to_string())?;
+        let pending = engine.check_and_mutate(name, check);
+        self.claims_asked.push(AskedOfRow { pending, durability, change, row });
+        Ok(())
     }
 
     /// Notes the answers that are there.
@@ -428,6 +453,16 @@ impl History {
                 Some(_) => {}
             }
         }
+        for mut claimed in std::mem::take(&mut self.claims_asked) {
+            match poll(&mut claimed.pending) {
+                None => self.claims_asked.push(claimed),
+                Some(Ok(was_changed)) if claimed.durability == Durability::Fsync => {
+                    let heard = self.claims.entry(claimed.row).or_default().hear(claimed.change, was_changed);
+                    heard.map_err(|told| format!("a claim of row {} is answered {told}", claimed.row))?;
+                }
+                Some(_) => {}
+            }
+        }
         Ok(())
     }
 
@@ -457,6 +492,10 @@ impl History {
             let nothing = Row::default();
             let held = found.get(&row_key(*row)).unwrap_or(&nothing);
             ledger.see(held).map_err(|told| format!("row {row} holds {told}"))?;
+        }
+        for (row, ledger) in &mut self.claims {
+            let holder = found.get(&claims::row_key(*row)).and_then(|row| number(row.values.first()?));
+            ledger.see(holder).map_err(|told| format!("claimed row {row} is held by {told}"))?;
         }
         let counter = found.get(COUNTER).and_then(|row| number(row.values.first()?)).unwrap_or(0);
         let counts = self.counted.max(self.counter_seen)..=self.may_be_counted;
@@ -541,9 +580,11 @@ impl History {
         self.asked.clear();
         self.increments.clear();
         self.appends.clear();
+        self.claims_asked.clear();
         for ledger in self.rows.values_mut() {
             ledger.forget();
         }
+        self.claims.values_mut().for_each(claims::Ledger::forget);
         self.counter_seen = 0;
         Ok(())
     }
