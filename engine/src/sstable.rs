@@ -25,6 +25,7 @@ mod format;
 mod index;
 mod input;
 mod leaves;
+mod marks;
 mod metadata;
 mod packed;
 mod part;
@@ -59,6 +60,7 @@ pub(crate) use block::Block;
 pub use codec::{BlockCodec, BlockCodecs};
 pub(crate) use cursor::{ReadOptions, SstableCursor};
 pub(crate) use metadata::Metadata;
+use packed::Columns;
 pub use packed::PackedBlock;
 pub(crate) use packed::{Cached, Loaded};
 pub(crate) use remains::Remains;
@@ -251,7 +253,7 @@ impl Sstable {
         let loaded = match codec::open_packed(&frame, self.codec.as_deref()) {
             Some(packed) => {
                 place.require("number of cells", entry.count.into(), packed.rows_count() as u64)?;
-                Loaded::Packed(packed)
+                Loaded::Packed(Arc::new(Columns::new(packed)))
             }
             None => Loaded::Image(self.parse_block(entry, &frame, &bytes)?),
         };

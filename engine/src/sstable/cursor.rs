@@ -147,20 +147,20 @@ impl SstableCursor {
         if self.options.packing == Packing::Cells || (is_here && self.cursor.is_some()) {
             return self.open(block, choose);
         }
-        let packed = match &self.packed {
-            Some(packed) if is_here => Arc::clone(packed.block()),
+        let columns = match &self.packed {
+            Some(packed) if is_here => Arc::clone(packed.columns()),
             _ => {
                 let (loaded, file_bytes) = self.table.load_packed(block.entry(), self.options.caching)?;
                 self.count_block(file_bytes);
                 match loaded {
                     Loaded::Image(loaded) => return self.open_image(block, loaded, choose),
-                    Loaded::Packed(packed) => packed,
+                    Loaded::Packed(columns) => columns,
                 }
             }
         };
         self.clear();
         self.at = Some(block);
-        match PackedCursor::at(packed, target, std::mem::take(&mut self.parts)) {
+        match PackedCursor::at(columns, target, std::mem::take(&mut self.parts)) {
             Ok(packed) => self.packed = Some(packed),
             Err(parts) => self.parts = parts,
         }
@@ -173,7 +173,7 @@ impl SstableCursor {
         let at = self.at.as_ref()?;
         let goes_on = packed.is_last() && at.first_row_after(&self.table) == Some(packed.row());
         let began = packed.row_index() == 0 && at.last_row_before(&self.table) == Some(packed.row());
-        (!goes_on && !began).then_some((&**packed.block(), packed.row_index()))
+        (!goes_on && !began).then_some((packed.block(), packed.row_index()))
     }
 
     fn advance_packed(&mut self) -> Result<Step> {

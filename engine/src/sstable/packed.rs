@@ -10,6 +10,7 @@ use basalt_store::{CellKind, CellRef, Packed, PackedRows, Packing, SeqNo, Timest
 
 use super::Block;
 use super::index::IndexBlock;
+use super::marks::RowMarks;
 
 /// A block of rows that are one put each, kept by columns. Row numbers are below [`PackedBlock::rows_count`].
 pub trait PackedBlock: Send + Sync + fmt::Debug {
@@ -46,13 +47,46 @@ pub(super) fn wrong_summary(block: &dyn PackedBlock) -> Option<usize> {
     (0..block.rows_count()).find(|row| is_wrong(row))
 }
 
+/// A block by columns, and what finds a row of it.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    block: Arc<dyn PackedBlock>,
+    marks: RowMarks,
+}
+
+impl Columns {
+    /// *Cost*: a hash a row.
+    pub(super) fn new(block: Arc<dyn PackedBlock>) -> Self {
+        let marks = RowMarks::of((0..block.rows_count()).map(|row| block.row_key(row)));
+        Self { block, marks }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.block.memory_bytes() + self.marks.memory_bytes()
+    }
+
+    /// The first row at or after `target`; the number of rows where all come before it.
+    fn find(&self, target: &[u8]) -> usize {
+        // Fast path: a row has the key, as where one is asked for.
+        if let Some(row) = self.marks.candidates(target).find(|row| self.block.row_key(*row) == target) {
+            return row;
+        }
+        let (mut low, mut high) = (0, self.block.rows_count());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.block.row_key(middle) < target { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
 /// A data block as it is read.
 #[derive(Debug, Clone)]
 pub(crate) enum Loaded {
     /// By rows.
     Image(Block),
     /// By columns.
-    Packed(Arc<dyn PackedBlock>),
+    Packed(Arc<Columns>),
 }
 
 /// What is kept in memory of a file, until others need its place.
@@ -67,7 +101,7 @@ impl Cached {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::Data(Loaded::Image(block)) => block.memory_bytes(),
-            Self::Data(Loaded::Packed(block)) => block.memory_bytes(),
+            Self::Data(Loaded::Packed(columns)) => columns.memory_bytes(),
             Self::Leaf(leaf) => leaf.memory_bytes(),
         }
     }
@@ -76,7 +110,7 @@ impl Cached {
 /// Stands on one row of a block.
 #[derive(Debug)]
 pub(super) struct PackedCursor {
-    block: Arc<dyn PackedBlock>,
+    columns: Arc<Columns>,
     row: usize,
     /// Whether `parts` are the row's.
     is_unpacked: bool,
@@ -92,20 +126,17 @@ pub(super) struct Parts {
 
 impl PackedCursor {
     /// Stands on the first row at or after `target`, or on the first of all; `None`, with the parts, past the last.
-    pub(super) fn at(block: Arc<dyn PackedBlock>, target: Option<&[u8]>, parts: Parts) -> Result<Self, Parts> {
-        let row = target.map_or(0, |target| {
-            let (mut low, mut high) = (0, block.rows_count());
-            while low < high {
-                let middle = low.midpoint(high);
-                if block.row_key(middle) < target { low = middle + 1 } else { high = middle }
-            }
-            low
-        });
-        if row < block.rows_count() { Ok(Self { block, row, is_unpacked: false, parts }) } else { Err(parts) }
+    pub(super) fn at(columns: Arc<Columns>, target: Option<&[u8]>, parts: Parts) -> Result<Self, Parts> {
+        let row = target.map_or(0, |target| columns.find(target));
+        if row < columns.block.rows_count() { Ok(Self { columns, row, is_unpacked: false, parts }) } else { Err(parts) }
     }
 
-    pub(super) fn block(&self) -> &Arc<dyn PackedBlock> {
-        &self.block
+    pub(super) fn columns(&self) -> &Arc<Columns> {
+        &self.columns
+    }
+
+    pub(super) fn block(&self) -> &dyn PackedBlock {
+        &*self.columns.block
     }
 
     pub(super) fn row_index(&self) -> usize {
@@ -113,12 +144,12 @@ impl PackedCursor {
     }
 
     pub(super) fn row(&self) -> &[u8] {
-        self.block.row_key(self.row)
+        self.block().row_key(self.row)
     }
 
     /// Whether it stands on the block's last row.
     pub(super) fn is_last(&self) -> bool {
-        self.row + 1 == self.block.rows_count()
+        self.row + 1 == self.block().rows_count()
     }
 
     pub(super) fn is_unpacked(&self) -> bool {
@@ -138,14 +169,14 @@ impl PackedCursor {
     /// Makes a cell of the row; false for bytes that make no sense.
     pub(super) fn unpack(&mut self) -> bool {
         if !self.is_unpacked {
-            self.is_unpacked = self.block.cell(self.row, &mut self.parts.qualifier, &mut self.parts.value);
+            self.is_unpacked = self.columns.block.cell(self.row, &mut self.parts.qualifier, &mut self.parts.value);
         }
         self.is_unpacked
     }
 
     /// The row's cell, once it is unpacked.
     pub(super) fn cell<'a>(&'a self, family: &'a [u8]) -> Option<CellRef<'a>> {
-        let (timestamp, seq) = self.block.written(self.row);
+        let (timestamp, seq) = self.block().written(self.row);
         let Parts { qualifier, value } = &self.parts;
         let cell = CellRef { row: self.row(), family, qualifier, timestamp, kind: CellKind::Put, seq, value };
         self.is_unpacked.then_some(cell)

@@ -5,6 +5,7 @@
 //!
 //! Invariant: a row gives as points what decoding its cell gives, or says that only the cell will do.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use basalt_store::{PackedRows, Packing, RowSummary, SeqNo, Timestamp};
@@ -34,7 +35,7 @@ const PLANES_MAX: usize = 8;
 #[derive(Debug)]
 pub struct Tsb1Block {
     stored: Vec<u8>,
-    keys: Keys,
+    key_bytes: Box<[u8]>,
     rows: Box<[Row]>,
     exceptions: Box<[Exception]>,
     /// How many bytes the rows take of each stream of points; where each begins in `points`.
@@ -47,12 +48,16 @@ pub struct Tsb1Block {
     points: OnceLock<Option<Vec<u8>>>,
 }
 
-/// One row: its head, and where what is not in it begins.
+/// One row: its head, and where what is not in it begins. First what a look at a row without its points takes, so that it lies
+/// in one place of memory.
 #[derive(Debug)]
+#[repr(C)]
 struct Row {
+    /// Where its key lies in `key_bytes`.
+    key: (u32, u32),
     written: Base,
-    head: Head,
     summary: Option<RowSummary>,
+    head: Head,
     exceptions: (u32, u32),
     times_at: u32,
     values_at: u32,
@@ -77,7 +82,8 @@ impl Tsb1Block {
 
     /// A row's key; empty for a row that is none.
     pub fn row_key(&self, row: usize) -> &[u8] {
-        self.keys.key(row)
+        let (start, end) = self.rows.get(row).map(|row| row.key).unwrap_or_default();
+        self.key_bytes.get(start as usize..end as usize).unwrap_or_default()
     }
 
     /// Time and sequence number of a row's cell.
@@ -89,7 +95,7 @@ impl Tsb1Block {
     /// Bytes of memory that it keeps once its points are decoded.
     pub fn memory_bytes(&self) -> usize {
         let points = self.starts.last().copied().unwrap_or(0);
-        let rows = size_of_val(&*self.rows) + size_of_val(&*self.exceptions) + self.keys.memory_bytes();
+        let rows = size_of_val(&*self.rows) + size_of_val(&*self.exceptions) + self.key_bytes.len();
         self.stored.capacity() + points + rows + size_of_val(&*self.starts) + size_of::<Self>()
     }
 
@@ -221,7 +227,7 @@ impl Opening {
         let bytes_max = streams_bytes_max(image_bytes);
         let of_points = heads_of(Sections::new(input.rest(), streams_count, bytes_max), streams, coder)?;
         keys.decode(rows, keys_bytes_max(image_bytes), streams)?;
-        self.read_rows(rows, image_bytes, base, streams)?;
+        self.read_rows(rows, image_bytes, base, keys, streams)?;
         let fits = |(section, used): (&usize, &usize)| section <= used;
         if !streams.are_read() || !of_points.iter().zip(&self.used.0).all(fits) {
             return None;
@@ -233,7 +239,7 @@ impl Opening {
             *start = end;
         }
         Some(Tsb1Block {
-            keys: keys.clone(),
+            key_bytes: keys.bytes().into(),
             rows: self.rows.into(),
             exceptions: self.exceptions.into(),
             starts,
@@ -245,13 +251,20 @@ impl Opening {
         })
     }
 
-    fn read_rows(&mut self, rows: usize, image_bytes: usize, base: Base, streams: &mut Streams) -> Option<()> {
+    fn read_rows(
+        &mut self,
+        rows: usize,
+        image_bytes: usize,
+        base: Base,
+        keys: &Keys,
+        streams: &mut Streams,
+    ) -> Option<()> {
         // Rows without a byte in any stream may be told by the million.
         let is_bounded = |bytes: &usize| *bytes <= image_bytes.saturating_add(BYTES_MORE_MAX);
         rows.checked_mul(size_of::<Row>()).filter(is_bounded)?;
         self.rows.reserve_exact(rows);
         let mut points_left = image_bytes / POINT_BYTES_MIN;
-        for _ in 0..rows {
+        for row in 0..rows {
             let form = streams.byte(id::FORMS);
             if form == VERBATIM {
                 return None;
@@ -274,7 +287,9 @@ impl Opening {
             let exceptions = (from, u32::try_from(self.exceptions.len()).ok()?);
             let summary = Summary::read(&head, streams)?.and_then(|summary| summary.told(&head));
             let written = Base { timestamp, seq };
-            self.rows.push(Row { written, head, summary, exceptions, times_at, values_at, told_at });
+            let Range { start, end } = keys.range(row);
+            let key = (u32::try_from(start).ok()?, u32::try_from(end).ok()?);
+            self.rows.push(Row { key, written, summary, head, exceptions, times_at, values_at, told_at });
         }
         Some(())
     }
@@ -308,7 +323,9 @@ mod tests {
         let image_bytes: usize = 64 << 20;
         let mut opening = Opening::default();
         let rows = image_bytes / ROW_BYTES_MIN;
-        assert!(opening.read_rows(rows, image_bytes, Base::default(), &mut Streams::default()).is_none());
+        assert!(
+            opening.read_rows(rows, image_bytes, Base::default(), &Keys::default(), &mut Streams::default()).is_none()
+        );
         assert_eq!(opening.rows.capacity(), 0);
     }
 }

@@ -1,5 +1,7 @@
 //! Row keys of a block, column by column: a byte that all keys share at one place is kept once.
 
+use std::ops::Range;
+
 use super::section::{Streams, id};
 
 /// No row key is longer; the store's bound.
@@ -40,11 +42,6 @@ impl Keys {
         self.columns_count().saturating_mul(self.ends.len())
     }
 
-    /// Bytes of memory that they keep.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
-    }
-
     /// A row's key, parted where it stops to share bytes with the first row's; the first shares none.
     pub(super) fn parted(&self, row: usize) -> (usize, &[u8]) {
         let key = self.key(row);
@@ -53,7 +50,17 @@ impl Keys {
     }
 
     pub(super) fn key(&self, row: usize) -> &[u8] {
-        self.bytes.get(self.start(row)..self.ends.get(row).copied().unwrap_or(0)).unwrap_or_default()
+        self.bytes.get(self.range(row)).unwrap_or_default()
+    }
+
+    /// Where a row's key lies in [`Keys::bytes`].
+    pub(super) fn range(&self, row: usize) -> Range<usize> {
+        self.start(row)..self.ends.get(row).copied().unwrap_or(0)
+    }
+
+    /// All keys, one behind the other.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     fn start(&self, row: usize) -> usize {
