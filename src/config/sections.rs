@@ -106,7 +106,8 @@ impl Default for Server {
             insecure: false,
             mode: Mode::ReadWrite,
             max_connections: 1_024,
-            header_timeout_ms: Duration::from_secs(10),
+            // Telnet's, as nobody knows yet that it is not: a collector may connect long before it has a line to send.
+            header_timeout_ms: Telnet::default().idle_timeout_ms,
             idle_timeout_ms: Duration::from_mins(1),
             shutdown_timeout_ms: Duration::from_secs(30),
             worker_threads: 0,

@@ -193,6 +193,13 @@ fn f_conf_a_salt_without_its_buckets_has_those_of_opentsdb() {
     assert_eq!(buckets("tsd.core.auto_create_metrics = true\n", &[]), 16);
 }
 
+/// `T-PUT`: jmxtrans connects at its start and sends when it has gathered 8 KiB; what it sends into a closed connection is lost.
+#[test]
+fn t_put_who_connects_may_be_silent_as_long_before_the_first_line_as_after_it() {
+    let config = load(None, &[], &[]).unwrap();
+    assert_eq!(config.server.header_timeout_ms, config.telnet.idle_timeout_ms);
+}
+
 /// `F-CONF`: a zero that OpenTSDB takes for "no limit" is one here.
 #[test]
 fn f_conf_a_zero_is_no_limit() {
