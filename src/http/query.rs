@@ -118,7 +118,8 @@ fn read_params<T>(
     read: impl FnOnce(&GetParameters<'_>) -> basalt_query::Result<T>,
 ) -> Result<T, ApiError> {
     let metrics: Vec<&str> = params.all("m").collect();
-    let tsuids: Vec<&str> = params.all("tsuid").chain(params.all("tsuids")).collect();
+    // The plural is what npm's `opentsdb-client` sends; OpenTSDB does not look at it.
+    let tsuids: Vec<&str> = params.all("tsuid").chain(params.all("tsuids").filter(|_| !strict)).collect();
     let flag = |name: &str| params.has(name);
     read(&GetParameters {
         start: Some(params.required("start")?),
@@ -402,6 +403,15 @@ mod tests {
             headers: serde_json::json!({}),
             role: Role::Administrator,
         }
+    }
+
+    /// `Q-GET-TSUID`
+    #[test]
+    fn q_get_tsuid_has_a_second_name_unless_strict() {
+        let uri = "/api/query?start=1&tsuids=sum:000001000001000001".parse().unwrap();
+        let params = Params::of(&uri).unwrap();
+        assert_eq!(from_params(&params, false, false).unwrap().queries[0].tsuids, ["000001000001000001"]);
+        assert_eq!(from_params(&params, false, true).unwrap_err().status().as_u16(), 400);
     }
 
     /// `Q-LIMIT`
