@@ -163,8 +163,8 @@ impl Core {
         if sieve.writer.cells_count() == 0 {
             return Ok(None);
         }
-        let finished = sieve.writer.finish()?;
-        Ok(Some((file, finished.file_bytes)))
+        let bytes = sieve.writer.finish()?;
+        Ok(Some((file, bytes)))
     }
 }
 

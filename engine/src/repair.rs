@@ -309,8 +309,8 @@ impl Folder {
     /// What is left of a file, and what is wrong with it; `None` where nothing is.
     fn look_at(&self, catalog: &Catalog, file: &FileEntry) -> Result<Option<(Left, Error)>> {
         let damage = match open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache) {
-            Ok(table) => match table.verify(|_| {}) {
-                Ok(_) => return Ok(None),
+            Ok(table) => match table.verify() {
+                Ok(()) => return Ok(None),
                 Err(damage) if damage.is_unreadable() => return Ok(Some((Left::Table(table), damage))),
                 Err(error) => return Err(error),
             },
@@ -356,7 +356,7 @@ impl Folder {
             self.fs.remove(&new.aside).map_err(Error::io(IoOp::Remove, &new.aside))?;
             return Ok(None);
         }
-        let bytes = new.writer.finish()?.file_bytes;
+        let bytes = new.writer.finish()?;
         publish(&*self.fs, &*new.file, &new.aside, &new.id.path(&self.dir))?;
         Ok(Some(FileEntry { id: new.id, family: file.family, bytes }))
     }

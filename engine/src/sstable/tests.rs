@@ -132,8 +132,7 @@ fn write_as(cells: &[OwnedCell], options: SstableOptions, set: impl FnOnce(&mut 
         writer.push(&cell.borrow()).unwrap();
     }
     assert_eq!(writer.cells_count(), cells.len() as u64);
-    let finished = writer.finish().unwrap();
-    assert_eq!(finished.file_bytes, file.contents().len() as u64);
+    assert_eq!(writer.finish().unwrap(), file.contents().len() as u64);
     file.contents()
 }
 
@@ -299,15 +298,21 @@ fn blocks_outside_a_time_range_are_passed_by_but_not_tombstones_over_it() {
 }
 
 #[test]
-fn verify_reads_every_block_and_tells_how_far_it_is() {
+fn verify_reads_every_block_and_asks_behind_each_whether_it_goes_on() {
     let bytes = write(&mixed_cells(), options());
     let table = open(&bytes).unwrap();
-    let mut told = Vec::new();
-    let report = table.verify(|progress| told.push(progress.blocks_done)).unwrap();
-    assert_eq!(report.file_bytes, bytes.len() as u64);
-    assert_eq!(report.file_bytes, table.file_bytes());
-    assert_eq!(report.cells_count, mixed_cells().len() as u64);
-    assert_eq!(told, (1..=report.blocks_count).collect::<Vec<_>>());
+    assert_eq!(table.file_bytes(), bytes.len() as u64);
+    assert_eq!(table.metadata().cells_count, mixed_cells().len() as u64);
+    let ask = |asked_max| {
+        let mut asked = 0;
+        let proved = table.verify_while(|| {
+            asked += 1;
+            if asked < asked_max { Ok(()) } else { Err(Error::Closed) }
+        });
+        (proved, asked)
+    };
+    assert!(matches!(ask(u32::MAX), (Ok(()), asked) if asked == table.metadata().blocks_count));
+    assert!(matches!(ask(2), (Err(Error::Closed), 2)));
 }
 
 #[test]
@@ -372,7 +377,7 @@ fn the_longest_row_key_and_qualifiers_of_any_length_are_kept() {
         forward.seek(&cell.row, &cell.qualifier).unwrap();
         assert_eq!(OwnedCell::of(&forward.cell().unwrap()), *cell);
     }
-    table.verify(|_| ()).unwrap();
+    table.verify().unwrap();
 }
 
 /// Where two bytes do not tell a row's place, four do.
@@ -391,7 +396,7 @@ fn rows_of_a_block_beyond_64_kib_are_found() {
             assert_eq!(OwnedCell::of(&forward.cell().unwrap()), *cell);
         }
         assert_eq!(read_all(&table, Direction::Reverse).unwrap(), reversed(cells.clone()));
-        table.verify(|_| ()).unwrap();
+        table.verify().unwrap();
     }
 }
 
@@ -409,7 +414,7 @@ fn blocks_grow_where_the_root_of_the_index_would_not_fit() {
         cells.iter().try_for_each(|cell| writer.push(&cell.borrow()))?;
         writer.finish()?;
         let table = open(&file.contents())?;
-        table.verify(|_| ())?;
+        table.verify()?;
         assert_eq!(read_all(&table, Direction::Forward)?, cells);
         table.block_figures()
     };
@@ -454,7 +459,7 @@ fn s_size_2_a_leaf_of_the_index_is_read_where_its_rows_are() {
             assert!(cursor.cell().is_none());
             assert_eq!(file.reads(), before);
         }
-        table.verify(|_| ()).unwrap();
+        table.verify().unwrap();
         table.memory_bytes()
     });
     assert!(sizes[0] < sizes[2] / 2 && sizes[1] < sizes[2] / 10, "{sizes:?}");
@@ -559,7 +564,7 @@ fn a_named_codec_lays_out_blocks_and_may_decline() {
     assert_eq!(read_all(&table, Direction::Forward).unwrap(), mixed_cells());
     assert_eq!(&*table.metadata().codec, "COMPLEMENT");
     assert_eq!(table.version, Version::V3, "block codecs know the image of version 1");
-    table.verify(|_| ()).unwrap();
+    table.verify().unwrap();
     let unknown = open(&bytes).unwrap_err();
     assert!(
         unknown.to_string().ends_with("blocks of encoding COMPLEMENT, which this program does not know"),
@@ -607,7 +612,7 @@ proptest! {
         let back = reversed(cells.clone());
         prop_assert_eq!(&read_all(&table, Direction::Forward).unwrap(), &cells);
         prop_assert_eq!(&read_all(&table, Direction::Reverse).unwrap(), &back);
-        table.verify(|_| ()).unwrap();
+        table.verify().unwrap();
         let mut forward = cursor(&table, Direction::Forward);
         let mut backward = cursor(&table, Direction::Reverse);
         for target in &targets {

@@ -17,57 +17,31 @@ use super::packed::wrong_summary;
 use super::span::TimeSpan;
 use super::{Sstable, input::Parsed, layout_damage};
 
-/// How far a verification is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct VerifyProgress {
-    /// Data blocks proved.
-    pub(crate) blocks_done: u64,
-    /// Data blocks of the file.
-    pub(crate) blocks_count: u64,
-    /// Bytes of the file proved.
-    pub(crate) bytes_done: u64,
-}
-
-/// What was proved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct VerifyReport {
-    /// Data blocks.
-    pub(crate) blocks_count: u64,
-    /// Cells.
-    pub(crate) cells_count: u64,
-    /// Bytes of the file.
-    pub(crate) file_bytes: u64,
-}
-
 impl Sstable {
     /// Reads every data block and leaf of the index past the cache and proves: its checksum, its layout to the last byte, cell order within
     /// and between blocks, the index's keys and times, the metadata's counts and ranges, that the bloom filter
-    /// knows every cell, and that what rows are told to be together is what their points are. `progress` is told after each block.
+    /// knows every cell, and that what rows are told to be together is what their points are.
     ///
     /// Cost: the whole file is read and decoded, by columns too; memory for one block at a time, and for the bloom filter.
     ///
     /// # Errors
     /// `Corrupt` or `WrongSummary` for the first thing that does not fit; `Io`.
-    pub(crate) fn verify(&self, mut progress: impl FnMut(VerifyProgress)) -> Result<VerifyReport> {
-        self.verify_while(|done| {
-            progress(done);
-            Ok(())
-        })
+    pub(crate) fn verify(&self) -> Result<()> {
+        self.verify_while(|| Ok(()))
     }
 
-    /// The same, given up where `progress` says so.
+    /// The same, given up where `check`, which is asked behind each block, says so.
     ///
     /// # Errors
-    /// As [`Sstable::verify`]; that of `progress`.
-    pub(crate) fn verify_while(&self, mut progress: impl FnMut(VerifyProgress) -> Result<()>) -> Result<VerifyReport> {
+    /// As [`Sstable::verify`]; that of `check`.
+    pub(crate) fn verify_while(&self, mut check: impl FnMut() -> Result<()>) -> Result<()> {
         self.check_index()?;
-        let blocks_count = u64::from(self.metadata.blocks_count);
         let mut seen = Seen::new(&self.metadata);
         // Told last: damage of cells is the worse.
         let read = if self.bloom().is_some() { Ok(None) } else { self.read_filter() };
         let bloom = self.bloom().or_else(|| read.as_ref().ok()?.as_ref());
         let blocks = self.blocks_of(Caching::Bypass, TimeRange::ALL);
-        let (mut next, mut blocks_done) = (blocks.first()?, 0);
+        let mut next = blocks.first()?;
         while let Some(at) = next {
             let entry = at.entry();
             let place = self.place(entry.offset);
@@ -81,13 +55,11 @@ impl Sstable {
             place.require("times in the block index", 1, u64::from(walked.times == entry.times))?;
             place.require("number of cells", entry.count.into(), walked.cells_count)?;
             self.check_summaries(&place, &frame)?;
-            blocks_done += 1;
-            progress(VerifyProgress { blocks_done, blocks_count, bytes_done: entry.end() })?;
+            check()?;
             next = blocks.after(&at)?;
         }
         self.check_metadata(seen)?;
-        read?;
-        Ok(VerifyReport { blocks_count, cells_count: self.metadata.cells_count, file_bytes: self.file_bytes })
+        read.map(drop)
     }
 
     fn check_summaries(&self, place: &Place<'_>, frame: &Frame<'_>) -> Result<()> {

@@ -179,14 +179,14 @@ impl SstableWriter {
         self.metadata.cells_count
     }
 
-    /// Writes what remains. The file is complete but not synced: publish it.
+    /// Writes what remains; answers the file's length. The file is complete but not synced: publish it.
     ///
     /// # Errors
     /// `Io` from the writes.
     ///
     /// # Panics
     /// When no cell was added.
-    pub(crate) fn finish(mut self) -> Result<FinishedSstable> {
+    pub(crate) fn finish(mut self) -> Result<u64> {
         assert!(self.metadata.cells_count > 0, "BUG: an SSTable without a cell");
         self.end_block()?;
         self.metadata.last_row = Bytes::copy_from_slice(&self.last.row);
@@ -204,7 +204,7 @@ impl SstableWriter {
             Footer { index_offset, bloom_offset, metadata_offset, file_bytes }.encode(&self.place(), self.version);
         self.write(&footer)?;
         assert!(self.offset == file_bytes, "BUG: the footer tells {file_bytes} bytes of {}", self.offset);
-        Ok(FinishedSstable { metadata: self.metadata, file_bytes })
+        Ok(file_bytes)
     }
 
     fn end_block(&mut self) -> Result<()> {
@@ -290,16 +290,6 @@ impl SstableWriter {
     fn place(&self) -> Place<'_> {
         Place { path: &self.path, file_id: self.file_id, offset: self.offset }
     }
-}
-
-/// A file that is written and not yet published.
-#[derive(Debug, Clone)]
-pub(crate) struct FinishedSstable {
-    /// What the file knows about itself.
-    #[expect(dead_code, reason = "the owner opens the file and asks it")]
-    pub(crate) metadata: Metadata,
-    /// Its length.
-    pub(crate) file_bytes: u64,
 }
 
 impl LastCell {

@@ -78,7 +78,7 @@ fn flip_every_bit(cells: Vec<OwnedCell>, bytes: &[u8]) {
         let table = open(&damaged).unwrap();
         assert!(table.may_contain_row(b"row055") && !table.may_contain_row(b"row99"), "{how}");
         assert_corrupt(table.check_filter(), &how);
-        assert_corrupt(table.verify(|_| ()), &how);
+        assert_corrupt(table.verify(), &how);
     }
 }
 
@@ -180,7 +180,7 @@ fn a_block_at_the_wrong_place_is_noticed() {
     swapped[range(first)].copy_from_slice(&bytes[range(second)]);
     swapped[range(second)].copy_from_slice(&bytes[range(first)]);
     assert_corrupt(learn(&swapped), "swapped");
-    assert_corrupt(open(&swapped).unwrap().verify(|_| ()), "swapped, verified");
+    assert_corrupt(open(&swapped).unwrap().verify(), "swapped, verified");
 
     let other = write(&cells, SstableOptions { file_id: FileId(8), ..plain() });
     let mut stale = bytes.clone();
@@ -233,7 +233,7 @@ fn a_leaf_that_is_not_what_the_root_tells_is_refused() {
         });
         let damage = read_all(&table, Direction::Forward).unwrap_err().to_string();
         assert!(damage.contains(told), "byte {byte}: {damage}");
-        assert!(table.verify(|_| ()).is_err());
+        assert!(table.verify().is_err());
     }
 }
 
@@ -298,7 +298,7 @@ fn a_block_whose_cells_are_not_in_order_costs_itself_and_no_more() {
         rewrite_block(&table, block, |image| {
             edit(image, u8::try_from(start).unwrap(), u8::try_from(counts[block]).unwrap());
         });
-        let damage = table.verify(|_| ()).unwrap_err().to_string();
+        let damage = table.verify().unwrap_err().to_string();
         let mut taken = Vec::new();
         let lost = table.salvage(&mut |cell| {
             taken.push(OwnedCell::of(cell));
@@ -308,7 +308,7 @@ fn a_block_whose_cells_are_not_in_order_costs_itself_and_no_more() {
         assert_eq!(lost.len(), 1, "{what}: {lost:?}");
         assert!(lost[0].0 == blocks[block].offset && lost[0].1.contains(what), "{lost:?}, {damage}");
         assert_eq!(taken, [&cells[..start], &cells[start + counts[block]..]].concat(), "{what}");
-        open(&write(&taken, options())).unwrap().verify(|_| ()).unwrap();
+        open(&write(&taken, options())).unwrap().verify().unwrap();
     };
     // A row twice.
     check(1, "cell order", &|image, first, _| {
