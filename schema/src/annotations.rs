@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 
-use basalt_store::{Columns, Durability, Filter, FuzzyKey, ListOperator, MutationBatch, RowView, Scan, Timestamp};
+use basalt_store::{
+    Columns, Durability, Filter, FuzzyKey, ListOperator, MutationBatch, RowView, Scan, Timestamp, check_row_key,
+};
 use bytes::Bytes;
 
 use crate::json_cell::JsonCell;
@@ -103,8 +105,9 @@ impl Schema {
         mode: EditMode,
     ) -> Result<Annotation> {
         let _writing = self.index().writing();
-        self.index_annotation(place)?;
-        self.annotation_cell(place).edit(|before| edit.cell(place.start, before, mode))
+        let cell = self.annotation_cell(place);
+        self.index_annotation(place, &cell)?;
+        cell.edit(|before| edit.cell(place.start, before, mode))
     }
 
     /// Changes many annotations, or makes them, in their order: one sees those before it. Gives those that are stored, and how
@@ -147,7 +150,7 @@ impl Schema {
         let mut under_way = Vec::with_capacity(edits.len());
         for (place, edit) in edits {
             let cell = self.annotation_cell(place);
-            let begun = self.index_annotation(place);
+            let begun = self.index_annotation(place, &cell);
             match begun.and_then(|()| cell.begin_edit(|before| edit.cell(place.start, before, mode))) {
                 Ok((stored, note)) => under_way.push((cell, stored, note)),
                 Err(error) => {
@@ -172,8 +175,10 @@ impl Schema {
         outcome
     }
 
-    /// Before its row, as for points: a row without its series is not found.
-    fn index_annotation(&self, place: &AnnotationPlace) -> Result<()> {
+    /// Before its row, as for points: a row without its series is not found. A series that no row can have is none: a TSUID is as long as
+    /// its sender likes.
+    fn index_annotation(&self, place: &AnnotationPlace, cell: &JsonCell<'_>) -> Result<()> {
+        check_row_key(&cell.row)?;
         place.tsuid.as_ref().map_or(Ok(()), |tsuid| self.index().add(tsuid).map(drop))
     }
 
@@ -302,7 +307,7 @@ fn annotation_cells<'a>(base_ms: i64, row: &RowView<'a>) -> Vec<AnnotationCell<'
 mod tests {
     use std::sync::Arc;
 
-    use basalt_store::{ManualClock, MemoryStore};
+    use basalt_store::{ErrorKind, ManualClock, MemoryStore};
 
     use super::*;
     use crate::{Salting, SchemaConfig};
@@ -399,6 +404,24 @@ mod tests {
         });
         let note = schema.annotation(&place(None, HOUR)).unwrap().unwrap();
         assert_eq!((&*note.description, &*note.notes, note.end_time), ("d", "n", 7));
+    }
+
+    #[test]
+    fn a_series_whose_row_has_no_key_is_not_in_the_index() {
+        let schema = schema();
+        let known = schema.resolve("m", &[("host", "a")]).unwrap().to_string();
+        let of_pairs = |count: usize| {
+            let (metric, pair) = known.split_at(6);
+            Tsuid::parse(&[metric, &pair.repeat(count)].concat(), schema.layout().widths).unwrap()
+        };
+        // Salt, metric and base time take 8 bytes of 32,767.
+        let edits =
+            [(5459, HOUR), (5460, HOUR)].map(|(pairs, start)| (place(Some(&of_pairs(pairs)), start), saying("x")));
+        let (edited, outcome) = schema.edit_annotations(&edits, EditMode::Merge);
+        assert_eq!((edited.len(), outcome.unwrap_err().kind()), (1, ErrorKind::Invalid));
+        let [_, (refused, edit)] = &edits;
+        assert_eq!(schema.edit_annotation(refused, edit, EditMode::Merge).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(schema.index().len(), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use basalt_store::{
     Append, Applied, CheckAndMutate, Increment, MutationBatch, Pending, Result, Store, TableDescriptor, TableName,
-    TruncatedRegions,
+    TruncatedRegions, check_row_key,
 };
 use bytes::Bytes;
 
@@ -37,7 +37,8 @@ impl IndexedStore {
 
     fn indexed<T>(&self, table: &TableName, key: &[u8], change: impl FnOnce(&dyn Store) -> Pending<T>) -> Pending<T> {
         let _writing = self.0.index().writing();
-        match self.index(table, std::iter::once(key)) {
+        // A row that has no key is not written, and its series has no row.
+        match check_row_key(key).and_then(|()| self.index(table, std::iter::once(key))) {
             Ok(()) => self.forgotten(table, change(self.store())),
             Err(error) => Pending::ready(Err(error)),
         }

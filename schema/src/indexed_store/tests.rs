@@ -3,7 +3,7 @@
 use basalt_store::{Comparison, Durability, ManualClock, MemoryStore, Scan, Timestamp};
 
 use super::*;
-use crate::{EditMode, Realtime, RuleEdit, RuleKind, SchemaConfig, TreeEdit, UidKind};
+use crate::{BaseTime, EditMode, Realtime, RuleEdit, RuleKind, SchemaConfig, TreeEdit, Tsuid, UidKind};
 
 fn shell(realtime: Realtime) -> IndexedStore {
     let clock = Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)));
@@ -113,6 +113,21 @@ fn trees_are_read_again_after_a_change_of_their_table() {
     assert!(cells_after("a") > 2);
     shell.truncate_table(&table, TruncatedRegions::Merged).unwrap();
     assert_eq!(cells_after("b"), 0);
+}
+
+#[test]
+fn the_series_of_a_row_that_has_no_key_is_not_met() {
+    let shell = shell(Realtime::default());
+    let (data, layout) = (shell.0.tables().data.clone(), shell.0.layout());
+    // Salt, metric and base time take 8 bytes of 32,767.
+    for (pairs, is_met) in [(5460, false), (5459, true)] {
+        let tsuid = Tsuid::from_bytes(&vec![1; 3 + 6 * pairs], layout.widths).unwrap();
+        let row = layout.series_key(&tsuid).row_key(BaseTime::default()).into();
+        let [family, qualifier, value] = [&b"t"[..], &[5, 0, 0], &[0, 0, 1]].map(Bytes::from_static);
+        let append = Append { row, family, qualifier, value, durability: Durability::Fsync };
+        assert_eq!(shell.append(&data, append).wait().is_ok(), is_met, "{pairs}");
+        assert_eq!(shell.0.index().id(&tsuid).is_some(), is_met, "{pairs}");
+    }
 }
 
 #[test]
