@@ -219,6 +219,17 @@ impl SeriesIndex {
         series.try_for_each(|(metric, tags)| self.add_parts(metric, tags).map(drop))
     }
 
+    /// Where the ids end of a block that begins with `start`, which is to hold none from `end` on: as many as it has room for the tags of.
+    fn block_end(&self, start: usize, end: usize) -> usize {
+        let (table, mut bytes) = (read(&self.table), 0);
+        let fits = |id: &usize| {
+            let tags = u32::try_from(*id).ok().and_then(|id| table.tags(id));
+            bytes += tags.map_or(0, |(_, tags)| tags.len());
+            bytes <= block::COUNT_MAX
+        };
+        start + (start..end).take_while(fits).count().max(1).min(end - start)
+    }
+
     /// A block of the series of some ids.
     fn block(&self, scope: Scope, ids: Range<usize>) -> Vec<u8> {
         let [start, end] = [ids.start, ids.end].map(|id| u32::try_from(id).unwrap_or(u32::MAX));

@@ -9,7 +9,7 @@ const HEADER_BYTES: usize = 24;
 /// A set's three numbers: bytes shared with the set before, bytes of its own, metrics.
 const SET_BYTES: usize = 3 * size_of::<u32>();
 /// No block has more series, sets or bytes of tags; numbers beyond are damage, not a reason to allocate.
-const COUNT_MAX: usize = 1 << 24;
+pub(super) const COUNT_MAX: usize = 1 << 24;
 /// Blocks are written while the server takes points: speed goes before size.
 const ZSTD_LEVEL: i32 = 1;
 
@@ -39,6 +39,9 @@ pub(super) struct TaggedMetrics {
 }
 
 /// The bytes of a block.
+///
+/// # Panics
+/// With more than [`COUNT_MAX`] series, sets or bytes of tags.
 pub(super) fn encode(scope: Scope, sets: &[TaggedMetrics]) -> Vec<u8> {
     let (mut counts, mut suffixes, mut metrics) = (Vec::new(), Vec::new(), Vec::new());
     let mut before: &[u8] = &[];

@@ -75,6 +75,11 @@ struct IndexedSeries<'a> {
 }
 
 impl IndexedSeries<'_> {
+    /// Where the block ends that begins with an id.
+    fn block_end(&self, start: usize) -> usize {
+        self.index.block_end(start, self.series.min(start + BLOCK_SERIES))
+    }
+
     fn block(&self, ids: Range<usize>) -> Vec<u8> {
         self.index.block(self.scope, ids)
     }
@@ -233,7 +238,7 @@ impl State {
     /// Appends what is new; false when the log takes nothing.
     fn append(&mut self, known: &IndexedSeries<'_>, log: &dyn SideLog, upto: SeqNo) -> Result<bool> {
         loop {
-            let end = known.series.min(self.series + BLOCK_SERIES);
+            let end = known.block_end(self.series);
             // All before the last hold for no more changes than those before them: a crash may leave them the last.
             let holds = if end == known.series { upto } else { self.upto };
             let payload = known.block(self.series..end);
@@ -249,9 +254,13 @@ impl State {
 
     fn replace(&mut self, known: &IndexedSeries<'_>, log: &dyn SideLog, upto: SeqNo) -> Result<()> {
         let series = known.series;
-        let starts = (0..series.max(1)).step_by(BLOCK_SERIES);
-        let records = starts.len();
-        let mut blocks = starts.map(|start| known.block(start..series.min(start + BLOCK_SERIES)));
+        let (mut next, mut records) = (Some(0), 0);
+        let mut blocks = std::iter::from_fn(|| {
+            let start = next?;
+            let end = known.block_end(start);
+            (next, records) = (Some(end).filter(|end| *end < series), records + 1);
+            Some(known.block(start..end))
+        });
         if log.replace(self.epoch, upto, &mut blocks)? {
             (self.series, self.upto, self.records, self.is_lost) = (series, upto, records, false);
         }

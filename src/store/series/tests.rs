@@ -5,10 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use basalt_engine::{Engine, EngineOptions, Workers};
-use basalt_schema::{BaseTime, IndexedStore, RollupSettings, Rollups, SchemaConfig, Tsuid};
+use basalt_schema::{
+    BaseTime, IndexedStore, RollupSettings, Rollups, SchemaConfig, TagPair, Tsuid, Uid, UidWidth, UidWidths,
+};
 use basalt_store::{Compaction, Durability, MutationBatch, Store};
 
 use super::*;
+
+/// Says so when dropped, also where what is done panics: whoever waits for it would wait for ever.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 struct Folder {
     engine: Arc<Engine>,
@@ -76,9 +87,8 @@ impl Folder {
                     std::thread::yield_now();
                 }
             });
-            let result = work();
-            done.store(true, Ordering::Relaxed);
-            result
+            let _done = Done(&done);
+            work()
         })
     }
 
@@ -123,6 +133,29 @@ fn a_closed_folder_is_opened_without_a_look_at_its_rows() {
     (50..60).for_each(|number| second.take(number));
     second.close();
     open(dir.path()).knows(0..60, LogRead::Whole, 0);
+}
+
+/// A block has room for 16 MiB of tags.
+#[test]
+fn series_of_long_tags_are_kept_in_as_many_blocks_as_they_need() {
+    let dir = tempfile::tempdir().unwrap();
+    let wide = UidWidth::new(8).unwrap();
+    let config = SchemaConfig { widths: UidWidths { metric: wide, tagk: wide, tagv: wide }, ..SchemaConfig::default() };
+    let long = |number: u64| {
+        let pair = TagPair { key: Uid::new(number), value: Uid::new(1) };
+        Tsuid::new(Uid::new(1), &vec![pair; 2000], config.widths)
+    };
+    // All at once, in a log that is written anew, and then as many more.
+    for known in [0, 600, 1200] {
+        let folder = open_with(dir.path(), config.clone());
+        let read = folder.schema.rebuilt();
+        assert_eq!((read.log == LogRead::Whole, read.series_kept), (known > 0, known));
+        assert!((1..=known).all(|number| folder.schema.index().id(&long(number)).is_some()));
+        for number in known + 1..=known + 600 {
+            folder.schema.index().add(&long(number)).unwrap();
+        }
+        folder.close();
+    }
 }
 
 #[test]
