@@ -16,8 +16,10 @@ use crate::clock;
 
 /// Queries remembered after their end.
 const COMPLETED_MAX: usize = 256;
-/// Longest text of a query that is kept; a longer one is told without its sub queries.
+/// Longest text of a query that is kept; a longer one is told without its sub queries, or not at all.
 const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Longest part of a refusal that is kept.
+const EXCEPTION_BYTES_MAX: usize = 1 << 10;
 /// Longest that is told in short.
 const SHORT_BYTES_MAX: usize = 1 << 10;
 
@@ -44,11 +46,12 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// A query by its JSON; `head` is what is told of one that is too long.
+    /// A query by its JSON; `head` is what is told of one that is too long, unless it is too long itself.
     pub(crate) fn new(whole: String, head: impl FnOnce() -> String) -> Self {
         let mut hasher = DefaultHasher::new();
         whole.hash(&mut hasher);
         let told = if whole.len() <= TEXT_BYTES_MAX { whole } else { head() };
+        let told = if told.len() <= TEXT_BYTES_MAX { told } else { "{}".to_owned() };
         Self { told: told.into(), digest: hasher.finish() }
     }
 }
@@ -216,6 +219,8 @@ impl<I: Iterator<Item = Value>, F: Fn() -> I> Serialize for Each<F> {
 impl Entry {
     /// The query ended so. Only the first call counts.
     pub(crate) fn end(&self, outcome: Outcome) {
+        // A refusal may say again what was asked, whatever that is.
+        let outcome = Outcome { exception: outcome.exception.map(in_short), ..outcome };
         let mut state = self.register.state();
         let Some(asked) = state.running.remove(&self.id) else { return };
         let running_count = state.running.len();
@@ -231,6 +236,15 @@ impl Entry {
         }
         state.completed.push_back(Ended { asked, outcome, at_ms: clock::now_ms(), executed: 1, running_count });
     }
+}
+
+/// A refusal as it is kept.
+fn in_short(text: String) -> String {
+    if text.len() <= EXCEPTION_BYTES_MAX {
+        return text;
+    }
+    let cut = text.get(..text.floor_char_boundary(EXCEPTION_BYTES_MAX)).unwrap_or_default();
+    format!("{cut}…")
 }
 
 impl Drop for Entry {
@@ -297,5 +311,17 @@ mod tests {
             register.enter(asker(1), question(&json!({ "start": start }).to_string()), false).unwrap().end(ended(200));
         }
         assert_eq!(list(&register)["completed"].as_array().unwrap().len(), COMPLETED_MAX);
+    }
+
+    /// `O-STATS-QUERY`: a query without its sub queries may be long too, and a refusal may say again what was asked.
+    #[test]
+    fn what_is_kept_of_a_query_is_short_whatever_it_says() {
+        let register = Arc::new(Register::default());
+        let long = json!({ "start": "x".repeat(TEXT_BYTES_MAX) }).to_string();
+        let entry = register.enter(asker(1), Question::new(long.clone(), || long), false).unwrap();
+        assert_eq!(list(&register)["running"][0]["query"], json!({}));
+        entry.end(Outcome { exception: Some("é".repeat(EXCEPTION_BYTES_MAX)), ..ended(400) });
+        let told = list(&register)["completed"][0]["exception"].as_str().unwrap().to_owned();
+        assert_eq!(told, "é".repeat(EXCEPTION_BYTES_MAX / 2) + "…");
     }
 }
