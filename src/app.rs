@@ -272,7 +272,7 @@ impl App {
         self.tables.schema.uids().of(kind).usage()
     }
 
-    /// Forgets cached names; the next use reads them from the tables. Waits for names that are being read, on a thread that may.
+    /// Forgets cached names; the next use reads them from the tables. On a thread that may take its time: there may be millions.
     ///
     /// # Errors
     ///

@@ -26,7 +26,7 @@ use crate::table::Table;
 
 /// The embedded store over one data folder.
 ///
-/// Dropping it closes it as [`Engine::close`] does, without telling of failures.
+/// Dropping it closes it as [`Engine::close`] does; of a failure only the log tells.
 ///
 /// ```
 /// # use basalt_engine::{Engine, EngineOptions};

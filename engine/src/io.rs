@@ -8,7 +8,8 @@
 //!
 //! Invariants:
 //! - A file counts as present only after [`publish`]: written aside, synced,
-//!   renamed, folder synced. No other code renames.
+//!   renamed, folder synced. Nothing else is renamed but an old segment of the
+//!   log that is used again, which goes aside first.
 //! - A failed sync is final (see [`crate::Error::is_sync_failure`]): the kernel
 //!   may have marked the pages clean, so a second sync would succeed over lost
 //!   data. Nothing in the crate retries one.
@@ -214,7 +215,7 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// `NotFound`, or what the operating system says.
     fn open_rw(&self, path: &Path) -> io::Result<Arc<dyn File>>;
 
-    /// Gives `from` the name `to`, replacing what `to` named. Call [`publish`].
+    /// Gives `from` the name `to`, replacing what `to` named. A file that is to be there for good is given its name by [`publish`].
     ///
     /// # Errors
     /// What the operating system says.

@@ -76,7 +76,7 @@ impl KeyLayout {
     }
 
     /// Where a bucket's rows of a metric begin: the key of `base` without tags. A scan from `range_start(b, m, from)` to
-    /// `range_start(b, m, to)` has the hours `from ..= to` without `to` itself.
+    /// `range_start(b, m, to)` has the hours from `from` on up to `to`, without `to` itself.
     pub fn range_start(&self, salt: Salt, metric: Uid, base: BaseTime) -> Vec<u8> {
         let mut key = Vec::with_capacity(self.tags_offset());
         key.extend_from_slice(&self.salting.encode(salt));

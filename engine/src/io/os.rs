@@ -119,7 +119,7 @@ impl FileSystem for OsFs {
         Ok(Arc::new(OsFile(fs::OpenOptions::new().read(true).write(true).open(path)?)))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "publish, which also syncs, calls this one")]
+    #[expect(clippy::disallowed_methods, reason = "who gives a file its name for good calls publish, which also syncs")]
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.check_locked(parent(to))?;
         fs::rename(from, to)
