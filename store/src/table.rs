@@ -178,7 +178,7 @@ impl FamilyDescriptor {
 
     /// # Errors
     /// `Invalid`: a name that is empty or has unprintable bytes, `:` or `/` (rule S-NAME-2); `versions` 0;
-    /// `min_versions` not below `versions` (rule S-VERS-8).
+    /// `min_versions` above `versions` (rule S-VERS-8).
     pub fn validate(&self) -> Result<()> {
         let refuse = |reason| Error::InvalidName {
             what: "column family name",
