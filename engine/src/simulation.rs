@@ -398,6 +398,8 @@ impl History {
         self.rows.entry(row).or_default().appended.ask(change, Some(change));
         let pending = engine.append(name, appended::append(&row_key(row), change, durability));
         self.appends.push(AskedOfRow { pending, durability, change, row });
+        // A second one within the millisecond would be of the next, which a delete by the clock leaves.
+        self.clock.advance(1);
     }
 
     /// Claims a row that nobody may hold, or has its holder, if it is that, leave or make room for another.
