@@ -1,5 +1,7 @@
 //! Expressions read by precedence; what is read is written at once as the program's operations.
 
+use std::collections::HashMap;
+
 use super::token::{Kind, Token, tokens};
 use super::{Binary, DEPTH_MAX, Op, Program, Value};
 use crate::expression::fault::ExpressionFault;
@@ -20,7 +22,8 @@ const ONCE: [usize; 2] = [2, 3];
 
 pub(super) fn parse(text: &str, short_fractions: bool) -> Result<Program> {
     let program = Program { ops: Vec::new(), variables: Vec::new() };
-    let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0, short_fractions, program };
+    let mut parser =
+        Parser { text, tokens: tokens(text)?, next: 0, depth: 0, short_fractions, program, places: HashMap::new() };
     parser.ternary()?;
     match parser.tokens.get(parser.next) {
         Some(_) => Err(parser.fault()),
@@ -35,9 +38,11 @@ struct Parser<'a> {
     depth: usize,
     short_fractions: bool,
     program: Program,
+    /// The variables' places by their names, of which there may be thousands.
+    places: HashMap<&'a str, usize>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// The next word is none that may stand here.
     fn fault(&self) -> Error {
         let at = self.tokens.get(self.next).map_or(self.text.len(), |token| token.at);
@@ -142,12 +147,11 @@ impl Parser<'_> {
         digits.parse::<f32>().ok()?.to_string().parse().ok()
     }
 
-    fn place_of(&mut self, name: &str) -> usize {
+    fn place_of(&mut self, name: &'a str) -> usize {
         let variables = &mut self.program.variables;
-        if let Some(place) = variables.iter().position(|known| known == name) {
-            return place;
-        }
-        variables.push(name.to_owned());
-        variables.len() - 1
+        *self.places.entry(name).or_insert_with(|| {
+            variables.push(name.to_owned());
+            variables.len() - 1
+        })
     }
 }
