@@ -245,6 +245,15 @@ impl Error {
         matches!(self, Error::Corrupt { .. } | Error::WrongSummary { .. } | Error::Io { op: IoOp::Read, .. })
     }
 
+    /// Whether a later program wrote what does not read here: it is not damaged.
+    pub fn is_of_later_program(&self) -> bool {
+        match self {
+            Error::Version { found, supported, .. } => found > supported,
+            Error::UnknownCodec { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether this is a failed sync, after which nothing may be acknowledged.
     pub fn is_sync_failure(&self) -> bool {
         matches!(self, Error::Io { op: IoOp::SyncData | IoOp::SyncDir, .. })

@@ -91,7 +91,8 @@ impl Folder {
     /// Cost: reads every byte; the log's records in memory at once, at most what the log may be long, and a segment.
     ///
     /// # Errors
-    /// With `fix`, [`Error::IsBackup`] and [`Error::Unfinished`]; what kept it from reading or writing.
+    /// With `fix`, [`Error::IsBackup`] and [`Error::Unfinished`]; [`Error::Version`] and [`Error::UnknownCodec`] for a file of a later
+    /// program, of which nobody here can tell what is damaged; what kept it from reading or writing.
     pub fn repair(&self, fix: bool, repair: &mut Repair, tell: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
         if fix {
             check_openable(&*self.fs, &self.dir)?;
@@ -102,7 +103,7 @@ impl Folder {
                 repair.unmended.push(Manifest::missing(&self.dir));
                 return Ok(());
             }
-            Err(error @ (Error::Corrupt { .. } | Error::Version { .. })) => {
+            Err(error @ Error::Corrupt { .. }) => {
                 repair.unmended.push(error);
                 return Ok(());
             }
@@ -160,7 +161,7 @@ impl Folder {
             expected = id.next();
             let path = id.path(&self.dir);
             let (bytes, unread) = self.read_segment(&path)?;
-            if let Some(own) = header_id(&bytes, &path).filter(|own| *own != id) {
+            if let Some(own) = header_id(&bytes, &path)?.filter(|own| *own != id) {
                 return Err(Error::Misnamed { file: path, name: own.name().into() });
             }
             let len = bytes.len().next_multiple_of(record::ALIGN_BYTES).min(SEGMENT_BYTES_MAX);

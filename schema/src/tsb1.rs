@@ -145,6 +145,11 @@ impl Tsb1 {
     pub fn decode_into(self, stored: &[u8], image: &mut [u8]) -> bool {
         with_scratch(image.len(), |scratch| scratch.decode(stored, image)).is_some()
     }
+
+    /// The version of what was stored, if it is later than those that are read here.
+    pub fn later_version(stored: &[u8]) -> Option<u32> {
+        stored.first().filter(|version| **version > VERSION).map(|version| (*version).into())
+    }
 }
 
 impl Scratch {

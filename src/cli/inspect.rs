@@ -59,10 +59,9 @@ impl Inspect {
 
     fn list(&self) -> Result<(), Failure> {
         let files = open_folder(&self.sources)?.audit(false, &mut |_| {}).map_err(|cause| refused(&cause))?;
-        let damaged = files.iter().filter(|file| file.damage.is_some()).count();
         if self.json {
             print(&lines(files.iter().map(as_json)))?;
-            return end_by(damaged);
+            return end_by(&files);
         }
         let mut text = String::from("FILE KIND BYTES ROWS CELLS BLOCKS TABLE FAMILY RANGE\n");
         for file in &files {
@@ -81,7 +80,7 @@ impl Inspect {
             text.push('\n');
         }
         print(&text)?;
-        end_by(damaged)
+        end_by(&files)
     }
 
     fn look_into(&self, path: &std::path::Path) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use basalt_engine::io::IoOp;
-use basalt_engine::{Error, FileKind, Folder, Loss};
+use basalt_engine::{AuditedFile, Error, FileKind, Folder, Loss};
 use basalt_store::with_causes;
 use clap::Args;
 
@@ -38,26 +38,30 @@ impl Verify {
         drop(shown);
         let files = files.map_err(|cause| refused(&cause))?;
         let mut text = String::new();
-        let mut damaged = 0;
         for damage in files.iter().filter_map(|file| file.damage.as_ref()) {
-            damaged += 1;
             writeln!(text, "{}", with_causes(damage)).unwrap_or_default();
         }
         let proved = files.iter().filter(|file| file.damage.is_none() && file.kind != FileKind::Unnamed);
         let (count, bytes) = proved.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.bytes));
         writeln!(text, "{count} files, {bytes} bytes: proved").unwrap_or_default();
         print(&text)?;
-        end_by(damaged)
+        end_by(&files)
     }
 }
 
-/// The end of a look at a folder with so many damaged files.
-pub(super) fn end_by(damaged: usize) -> Result<(), Failure> {
-    if damaged == 0 {
-        return Ok(());
+/// The end of a look at a folder with these files.
+pub(super) fn end_by(files: &[AuditedFile]) -> Result<(), Failure> {
+    let (later, damaged): (Vec<_>, Vec<_>) =
+        files.iter().filter_map(|file| file.damage.as_ref()).partition(|damage| damage.is_of_later_program());
+    let mut ends = Vec::new();
+    if !damaged.is_empty() {
+        let count = damaged.len();
+        ends.push(format!("{count} files are damaged; `basalt repair` tells what can be had of them"));
     }
-    let line = format!("{damaged} files are damaged; `basalt repair` tells what can be had of them");
-    Err(Failure::new(Exit::Damage, line))
+    if !later.is_empty() {
+        ends.push(format!("{} files are of a later program: use that one", later.len()));
+    }
+    if ends.is_empty() { Ok(()) } else { Err(Failure::new(Exit::Damage, ends.join("; "))) }
 }
 
 /// `basalt repair`.
@@ -172,4 +176,37 @@ fn open(sources: &Sources) -> Result<Folder, Failure> {
 /// The folder that is named, for a look.
 pub(super) fn open_folder(sources: &Sources) -> Result<Folder, Failure> {
     open(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A repair has nothing to mend of what is not damaged.
+    #[test]
+    fn files_of_a_later_program_are_not_told_as_damaged() {
+        let with = |damage| AuditedFile {
+            name: "MANIFEST".to_owned(),
+            kind: FileKind::Manifest,
+            bytes: 0,
+            rows_count: 0,
+            cells_count: 0,
+            blocks_count: 0,
+            owners: Vec::new(),
+            damage,
+        };
+        let version = |found| with(Some(Error::Version { file: PathBuf::new(), found, supported: 4 }));
+        let codec = with(Some(Error::UnknownCodec { file: PathBuf::new(), codec: "TSB2".into() }));
+        let check = |files: &[AuditedFile], expected: &str| {
+            let told = end_by(files).map_or_else(|failure| failure.line, |()| String::new());
+            assert_eq!(told, expected);
+        };
+        let damaged = "1 files are damaged; `basalt repair` tells what can be had of them";
+        check(&[with(None)], "");
+        check(&[with(None), version(0)], damaged);
+        check(&[version(5), codec], "2 files are of a later program: use that one");
+        check(&[version(5), version(0)], &format!("{damaged}; 1 files are of a later program: use that one"));
+    }
 }

@@ -23,6 +23,10 @@ impl BlockCodec for Columns {
         Tsb1.decode_into(stored, image)
     }
 
+    fn later_version(&self, stored: &[u8]) -> Option<u32> {
+        Tsb1::later_version(stored)
+    }
+
     fn open(&self, stored: &[u8], image_bytes: usize) -> Option<Arc<dyn PackedBlock>> {
         Some(Arc::new(Opened(Tsb1.open(stored.to_vec(), image_bytes)?)))
     }
@@ -64,7 +68,7 @@ impl PackedBlock for Opened {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use basalt_engine::{BlockCodecs, Engine, EngineOptions, Folder, Repair};
     use basalt_store::{Durability, FamilyDescriptor, Get, MutationBatch, Store, TableDescriptor, TableName};
@@ -99,8 +103,31 @@ mod tests {
         }
     }
 
+    /// [`Columns`] as a later program may have it.
+    #[derive(Debug)]
+    struct Later;
+
+    const LATER: u8 = 3;
+
+    impl BlockCodec for Later {
+        fn name(&self) -> &'static str {
+            Columns.name()
+        }
+
+        fn encode_into(&self, image: &[u8], out: &mut Vec<u8>) -> bool {
+            let encoded = Columns.encode_into(image, out);
+            assert_eq!(out[0], LATER - 1);
+            out[0] = LATER;
+            encoded
+        }
+
+        fn decode_into(&self, stored: &[u8], image: &mut [u8]) -> bool {
+            Columns.decode_into(&[&[LATER - 1], &stored[1..]].concat(), image)
+        }
+    }
+
     /// Writes an hour of points of one byte, ten seconds apart, to a file of a new folder.
-    fn write_row(dir: &Path, codec: Hurt) {
+    fn write_row(dir: &Path, codec: impl BlockCodec + 'static) {
         let engine = Engine::open(options(dir, codec)).unwrap();
         let table: TableName = "t".parse().unwrap();
         let family = FamilyDescriptor { block_encoding: Tsb1::NAME.into(), ..FamilyDescriptor::new("t") };
@@ -149,5 +176,45 @@ mod tests {
         let engine = Engine::open(options(dir.path(), Columns)).unwrap();
         let got = engine.get(&"t".parse().unwrap(), Get::rows(vec!["row".into()])).wait().unwrap();
         assert_eq!(got.row(0).unwrap().cells().next().unwrap().value.len(), 361);
+    }
+
+    /// The one file with points.
+    fn file(dir: &Path) -> PathBuf {
+        let paths = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "sst")).collect();
+        assert_eq!(files.len(), 1);
+        files[0].clone()
+    }
+
+    /// Also beside damage: a repair would take it for lost.
+    #[test]
+    fn a_block_of_a_later_version_is_told_as_such_and_left_alone() {
+        for is_damaged in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            write_row(dir.path(), Later);
+            let path = file(dir.path());
+            let mut bytes = std::fs::read(&path).unwrap();
+            if is_damaged {
+                // The checksum of the header.
+                bytes[20] ^= 1;
+                std::fs::write(&path, &bytes).unwrap();
+            }
+            let mut repaired = Repair::default();
+            let folder = Folder::open(options(dir.path(), Columns)).unwrap();
+            let ended = folder.repair(true, &mut repaired, &mut |_| {}).unwrap_err();
+            drop(folder);
+            assert!(ended.is_of_later_program(), "{ended}");
+            let told = ended.to_string();
+            assert!(told.ends_with("blocks of encoding TSB1 of version 3, which this program does not know"), "{told}");
+            assert_eq!((repaired.kept_aside.len(), std::fs::read(file(dir.path())).unwrap()), (0, bytes));
+            if !is_damaged {
+                assert_eq!(damage(dir.path()), std::slice::from_ref(&told));
+                let engine = Engine::open(options(dir.path(), Columns)).unwrap();
+                let got = engine.get(&"t".parse().unwrap(), Get::rows(vec!["row".into()])).wait();
+                assert!(got.unwrap_err().to_string().contains("TSB1 of version 3"));
+                engine.close().unwrap();
+                assert_eq!(damage(dir.path()), [told]);
+            }
+        }
     }
 }

@@ -14,7 +14,9 @@ use super::INDEX;
 
 /// The index until it is published.
 pub(super) const ASIDE: &str = "BACKUP.tmp";
-const FIRST_LINE: &str = "basalt backup 1";
+/// Behind it the first line has the version.
+const KIND: &str = "basalt backup ";
+const VERSION: u32 = 1;
 /// A longer one is none.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 
@@ -89,7 +91,7 @@ impl BackupIndex {
     /// Reads the index of a folder.
     ///
     /// # Errors
-    /// `NoBackup`; `Corrupt` with the place that does not read.
+    /// `NoBackup`; `Version`; `Corrupt` with the place that does not read.
     pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<BackupIndex> {
         let path = dir.join(INDEX);
         let file = match fs.open(&path) {
@@ -122,6 +124,10 @@ impl BackupIndex {
             let found = told.unwrap_or(0).into();
             return Err(corrupt(end, "checksum of a backup's index", expected.into(), found));
         }
+        let version = covered.lines().next().and_then(|line| line.strip_prefix(KIND)?.parse().ok());
+        if let Some(found) = version.filter(|version| *version > VERSION) {
+            return Err(Error::Version { file: path, found, supported: VERSION });
+        }
         let index = BackupIndex::decode(covered).ok_or_else(|| corrupt(0, "layout of a backup's index", 1, 0))?;
         let count = last.split(' ').nth(1).and_then(|count| count.parse().ok()).unwrap_or(0_u64);
         if index.files.len() as u64 == count {
@@ -137,8 +143,11 @@ impl BackupIndex {
     }
 
     pub(super) fn encode(&self) -> String {
-        let mut lines =
-            vec![FIRST_LINE.to_owned(), format!("created {}", self.created_ms), format!("sequence {}", self.sequence)];
+        let mut lines = vec![
+            format!("{KIND}{VERSION}"),
+            format!("created {}", self.created_ms),
+            format!("sequence {}", self.sequence),
+        ];
         lines.extend(self.files.iter().map(|file| format!("file {} {} {:08x}", file.name, file.bytes, file.crc)));
         let mut text = lines.join("\n");
         text.push('\n');
@@ -148,7 +157,7 @@ impl BackupIndex {
 
     fn decode(text: &str) -> Option<BackupIndex> {
         let mut lines = text.lines();
-        (lines.next()? == FIRST_LINE).then_some(())?;
+        (lines.next()?.strip_prefix(KIND)? == VERSION.to_string()).then_some(())?;
         let created_ms = lines.next()?.strip_prefix("created ")?.parse().ok()?;
         let sequence = lines.next()?.strip_prefix("sequence ")?.parse().ok()?;
         let file = |line: &str| {
@@ -211,6 +220,17 @@ mod tests {
             }
             assert!(read(&text.as_bytes()[..at]).is_err(), "cut at {at}");
         }
+    }
+
+    /// That of a later program is not damaged.
+    #[test]
+    fn an_index_of_a_later_version_is_refused_by_its_number() {
+        let text = index().encode().replace("backup 1", "backup 2");
+        assert!(matches!(read(text.as_bytes()), Err(Error::Corrupt { .. })), "the sum goes first");
+        let (covered, _) = text.split_at(text.rfind("end ").unwrap());
+        let text = format!("{covered}end 2 {:08x}\n", crc32c::crc32c(covered.as_bytes()));
+        let told = read(text.as_bytes()).unwrap_err();
+        assert!(matches!(told, Error::Version { found: 2, supported: 1, .. }), "{told}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Damage of a closed folder: found by file and offset, mended with exactly the loss that was told, whatever crashes.
 
 mod filters;
+mod later;
 mod unread;
 
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ use basalt_store::PackedPoint;
 use bytes::Bytes;
 use zstd::zstd_safe;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 use super::PackedBlock;
 use super::format::{Frame, Place};
@@ -41,6 +41,12 @@ pub trait BlockCodec: Send + Sync + fmt::Debug {
     /// Fills `image`, which has the right length, from what `encode_into` wrote; false when `stored` makes no sense.
     /// Any bytes may come: it must not panic.
     fn decode_into(&self, stored: &[u8], image: &mut [u8]) -> bool;
+
+    /// The version of what does not decode, if it is one of a later program: such a block is not damaged.
+    fn later_version(&self, stored: &[u8]) -> Option<u32> {
+        let _ = stored;
+        None
+    }
 
     /// Opens what `encode_into` wrote of an image of so many bytes by columns; `None` where a row of it is not one put, or
     /// the codec has no columns. Any bytes may come.
@@ -152,7 +158,8 @@ pub(super) fn plain(image: &[u8]) -> Frame<'_> {
 /// Cost: one allocation of the image's length. `named` is the codec of the file, if it names one.
 ///
 /// # Errors
-/// `Corrupt` for a tag that is unknown or a payload that does not give exactly the promised bytes.
+/// `Corrupt` for a tag that is unknown or a payload that does not give exactly the promised bytes; `UnknownCodec` for one that a later
+/// program's codec wrote.
 pub(super) fn decode(place: &Place<'_>, frame: &Frame<'_>, named: Option<&dyn BlockCodec>) -> Result<Vec<u8>> {
     let mut image = Vec::new();
     let filled = match (frame.encoding, named) {
@@ -163,7 +170,12 @@ pub(super) fn decode(place: &Place<'_>, frame: &Frame<'_>, named: Option<&dyn Bl
         (ZSTD, _) => decode_zstd(frame, &mut image),
         (NAMED, Some(codec)) => {
             image.resize(frame.raw_bytes, 0);
-            codec.decode_into(frame.payload, &mut image)
+            let is_read = codec.decode_into(frame.payload, &mut image);
+            if let Some(version) = codec.later_version(frame.payload).filter(|_| !is_read) {
+                let codec = format!("{} of version {version}", codec.name()).into();
+                return Err(Error::UnknownCodec { file: place.path.to_path_buf(), codec });
+            }
+            is_read
         }
         (tag, _) => return Err(place.corrupt("encoding", ZSTD.into(), tag.into())),
     };

@@ -120,7 +120,7 @@ impl Remains {
     /// Cost: the whole file is read, and decoded twice.
     ///
     /// # Errors
-    /// What `take` answers.
+    /// `UnknownCodec` for a block of a later program; what `take` answers.
     pub(crate) fn salvage(mut self, take: &mut dyn FnMut(&CellRef<'_>) -> Result<()>) -> Result<Vec<Loss>> {
         let (mut last, mut taken, metadata) = (LastCell::default(), 0, self.metadata.take());
         let mut lost = self.take_cells((&mut last, &mut taken), take)?;
@@ -146,7 +146,8 @@ impl Remains {
                     walk_cells(&place, block, &self.family, take)?;
                     *last = its_last;
                 }
-                Err(damage) => lost.push(Loss::of(damage, *offset, *length as u64)),
+                Err(damage) if damage.is_unreadable() => lost.push(Loss::of(damage, *offset, *length as u64)),
+                Err(error) => return Err(error),
             }
         }
         lost.sort_by_key(|loss| loss.offset);

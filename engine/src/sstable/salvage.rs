@@ -38,7 +38,7 @@ impl Sstable {
     /// Cost: the whole file is read, and decoded twice.
     ///
     /// # Errors
-    /// What `take` answers.
+    /// `UnknownCodec` for a block of a later program; what `take` answers.
     pub(crate) fn salvage(&self, take: &mut dyn FnMut(&CellRef<'_>) -> Result<()>) -> Result<Vec<Loss>> {
         let (mut lost, mut last, mut taken) = (Vec::new(), LastCell::default(), 0);
         for leaf in 0..self.leaves_count() {

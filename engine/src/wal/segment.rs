@@ -132,8 +132,14 @@ pub(crate) fn header(id: SegmentId) -> Vec<u8> {
 }
 
 /// The id by which the header of the segment that `bytes` begin is sound, whatever its name says.
-pub(crate) fn header_id(bytes: &[u8], path: &Path) -> Option<SegmentId> {
-    HEADER.check(bytes, path).ok().map(|(_, id, _)| SegmentId(id))
+///
+/// # Errors
+/// `Version`: nobody here can tell what of it is damaged.
+pub(crate) fn header_id(bytes: &[u8], path: &Path) -> Result<Option<SegmentId>> {
+    match HEADER.check(bytes, path) {
+        Err(error @ Error::Version { .. }) => Err(error),
+        checked => Ok(checked.ok().map(|(_, id, _)| SegmentId(id))),
+    }
 }
 
 /// Checks the header of the segment that `bytes` begin.
