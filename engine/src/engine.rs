@@ -405,6 +405,8 @@ mod columns;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod copies;
+#[cfg(test)]
 mod counts;
 #[cfg(test)]
 mod folds;

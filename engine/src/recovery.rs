@@ -193,6 +193,8 @@ struct Tables {
     by_id: BTreeMap<TableId, Arc<Table>>,
     regions: BTreeMap<RegionId, OpenRegion>,
     clock: Timestamp,
+    /// The last change of which a cell is in a file.
+    filed: u64,
 }
 
 struct OpenRegion {
@@ -235,7 +237,8 @@ impl Tables {
             (*id, Arc::new(Table::new(*id, shape, of_table.map(|open| Arc::clone(&open.region)).collect())))
         };
         let by_id = catalog.tables.iter().map(open_table).collect();
-        Ok(Tables { by_id, regions, clock: Timestamp(0) })
+        let filed = opened.values().map(|table| table.metadata().seq_max.0).max().unwrap_or(0);
+        Ok(Tables { by_id, regions, clock: Timestamp(0), filed })
     }
 
     fn by_name(&self) -> BTreeMap<TableName, Arc<Table>> {
@@ -280,8 +283,23 @@ fn replay_log(
     if !is_new && !has_first && manifest.catalog().has_answered() {
         return Err(no_segment(segment));
     }
+    tell_of_log_that_lags(replayed.last_sequence, tables.filed);
     replayed.last_sequence = replayed.last_sequence.max(manifest.catalog().marks.sequence);
     Ok((manifest, replayed))
+}
+
+/// Warns where files hold a change behind the log's last one, if that has any: the log is synced before its changes go into files, so the
+/// files of a folder are of one instant no more, as after a copy while a server had it open. No error: behind a repair of the log, or on a
+/// full disk with `Durability::Async`, it is so too.
+fn tell_of_log_that_lags(logged: u64, filed: u64) {
+    if (1..filed).contains(&logged) {
+        tracing::warn!(
+            logged,
+            filed,
+            "the log ends before the newest change in files: if this folder was copied while a server had it open, points are missing; \
+             restore a backup instead"
+        );
+    }
 }
 
 /// Reads a segment of the log into the memtables, and more as long as all of these hold no more than `bytes_max` with what is on its way
