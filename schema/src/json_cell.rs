@@ -38,12 +38,21 @@ impl JsonCell<'_> {
     ///
     /// # Errors
     /// `Conflict`: others changed it at every attempt. `change`'s and the store's own.
-    pub(crate) fn edit<T>(&self, mut change: impl FnMut(Option<&[u8]>) -> Result<(Vec<u8>, T)>) -> Result<T> {
+    pub(crate) fn edit<T>(&self, change: impl FnMut(Option<&[u8]>) -> Result<(Vec<u8>, T)>) -> Result<T> {
+        self.edit_at(Durability::Fsync, change)
+    }
+
+    /// As [`JsonCell::edit`], as durable as this says when it returns.
+    pub(crate) fn edit_at<T>(
+        &self,
+        durability: Durability,
+        mut change: impl FnMut(Option<&[u8]>) -> Result<(Vec<u8>, T)>,
+    ) -> Result<T> {
         let (mut lost, mut hidden) = (0, 0);
         while lost < EDIT_ATTEMPTS && hidden < HIDDEN_ATTEMPTS {
             let before = self.read()?;
             let (bytes, made) = change(before.as_deref())?;
-            if !self.put(before, &bytes, Durability::Fsync)? {
+            if !self.put(before, &bytes, durability)? {
                 lost += 1;
             } else if self.read()?.is_some() {
                 return Ok(made);

@@ -11,7 +11,7 @@ use basalt_store::{Columns, Durability, ErrorKind, Filter, ListOperator, Mutatio
 use crate::realtime::Realtime;
 use crate::tables::{DATA_FAMILY, UID_NAME_FAMILY};
 use crate::ts_meta::{COUNTER_QUALIFIER, META_QUALIFIER};
-use crate::{EditMode, Result, Schema, TsMetaEdit, Tsuid, Uid, UidKind, UidMetaEdit};
+use crate::{Result, Schema, TsMetaEdit, Tsuid, Uid, UidKind};
 
 /// A time of an object may be this much after the first row, seconds: the row's own hour.
 const LATE_S: i64 = 3600;
@@ -52,7 +52,7 @@ impl Schema {
     /// A series without object and counter gets both. OpenTSDB makes the counter alone unless `enable_realtime_ts` is on,
     /// and the object at the next sync: so does `strict`.
     ///
-    /// *Cost*: a scan of the data table's keys, then a few reads and writes a name and series; memory for a time a series.
+    /// *Cost*: a scan of the data table's keys, then a few reads and writes a name and series, and one sync; memory for a time a series.
     ///
     /// # Errors
     /// The store's own.
@@ -118,16 +118,14 @@ impl Schema {
         if !is_late(meta.created, first) {
             return Ok(false);
         }
-        let edit = UidMetaEdit { created: Some(first), ..UidMetaEdit::default() };
-        self.edit_uid_meta(kind, uid, &edit, EditMode::Merge)?;
+        self.set_back_uid_meta(kind, uid, first)?;
         Ok(true)
     }
 
     fn sync_series(&self, tsuid: &Tsuid, first: i64, sync: &mut MetaSync) -> Result<()> {
-        let edit = TsMetaEdit { created: Some(first), ..TsMetaEdit::default() };
         if let Some(meta) = self.ts_meta(tsuid)? {
             if is_late(meta.said.created, first) {
-                self.edit_ts_meta(tsuid, &edit, EditMode::Merge)?;
+                self.set_back_ts_meta(tsuid, first)?;
                 sync.series_changed += 1;
             }
             return Ok(());
@@ -142,6 +140,7 @@ impl Schema {
         if strict && is_uncounted && !series {
             return Ok(());
         }
+        let edit = TsMetaEdit { created: Some(first), ..TsMetaEdit::default() };
         sync.series_made += u64::from(self.make_ts_meta(tsuid, &edit)?);
         if trees && let Some(meta) = self.ts_meta(tsuid)? {
             self.grow_live_trees(tsuid, &meta)?;

@@ -303,6 +303,15 @@ impl Schema {
         self.ts_meta(tsuid)
     }
 
+    /// Sets the time of a series' meta object to an earlier one. Durable with the next write at level `Fsync`.
+    pub(crate) fn set_back_ts_meta(&self, tsuid: &Tsuid, created: i64) -> Result<()> {
+        let edit = TsMetaEdit { created: Some(created), ..TsMetaEdit::default() };
+        self.ts_meta_cell(tsuid).edit_at(Durability::Async, |before| {
+            let stored = before.map_or_else(|| Ok(TsMetaSaid::default()), TsMetaSaid::decode)?;
+            Ok((edit.applied(stored, EditMode::Merge).encode(tsuid), ()))
+        })
+    }
+
     /// Makes the meta object of a series, and its counter where there is none. One that is there already is merged with. With
     /// [`Realtime::trees`](crate::Realtime::trees) the series goes into every enabled tree; what fails of that is counted. Durable
     /// when it returns.

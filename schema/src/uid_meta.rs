@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use basalt_store::Durability;
 use serde::{Deserialize, Serialize};
 
 use crate::annotations::EditMode;
@@ -126,6 +127,14 @@ impl Schema {
             Ok((meta_json::encode(&after), after))
         })?;
         Ok(self.uid_meta_of(kind, uid, &name, stored))
+    }
+
+    /// Sets a meta object's time to an earlier one, or makes the object. Durable with the next write at level `Fsync`.
+    pub(crate) fn set_back_uid_meta(&self, kind: UidKind, uid: Uid, created: i64) -> Result<()> {
+        let edit = UidMetaEdit { created: Some(created), ..UidMetaEdit::default() };
+        self.uid_meta_cell(kind, uid).edit_at(Durability::Async, |before| {
+            Ok((meta_json::encode(&edit.applied(kind, decode(before)?, EditMode::Merge)), ()))
+        })
     }
 
     /// Deletes a meta object; whether there was one. The name stays. Durable when it returns.

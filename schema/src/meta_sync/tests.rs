@@ -1,13 +1,17 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use basalt_store::{ManualClock, MemoryStore};
+use basalt_store::{CheckAndMutate, ManualClock, MemoryStore, Pending, Store};
 
 use super::*;
 use crate::{BaseTime, SchemaConfig};
 
 /// A series with rows at two hours and one at a third, as they were put to the real server.
 fn schema(realtime: Realtime) -> Schema {
-    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+    schema_on(Arc::new(MemoryStore::new(Arc::new(ManualClock::default()))), realtime)
+}
+
+fn schema_on(store: Arc<dyn Store>, realtime: Realtime) -> Schema {
     let schema = Schema::open(store, SchemaConfig { realtime, ..SchemaConfig::default() }).unwrap();
     for (host, hour) in [("x", 1_356_998_400), ("x", 1_357_009_200), ("y", 1_357_002_000)] {
         let tsuid = schema.resolve("a.m", &[("host", host)]).unwrap();
@@ -99,4 +103,42 @@ fn a_lost_name_ends_nothing() {
     schema.uids().of(UidKind::Tagv).delete("x").unwrap();
     let done = schema.sync_metas().unwrap();
     assert_eq!((done.series, done.series_made, done.skipped), (2, 1, 2), "the name and its series");
+}
+
+/// A store that counts the waits for its disk.
+#[derive(Debug)]
+struct CountedStore {
+    store: MemoryStore,
+    syncs: AtomicU64,
+}
+
+impl basalt_store::Forward for CountedStore {
+    fn inner(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool> {
+        self.syncs.fetch_add(u64::from(check.mutation.durability() == Durability::Fsync), Ordering::Relaxed);
+        self.store.check_and_mutate(table, check)
+    }
+
+    fn sync(&self) -> Pending<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.store.sync()
+    }
+}
+
+/// `C-META`: millions of names would wait for the disk for hours.
+#[test]
+fn a_sync_waits_for_the_disk_once() {
+    let store = MemoryStore::new(Arc::new(ManualClock::default()));
+    let store = Arc::new(CountedStore { store, syncs: AtomicU64::new(0) });
+    let schema = schema_on(Arc::<CountedStore>::clone(&store), Realtime::default());
+    let later = schema.find("a.m", &[("host", "y")]).unwrap();
+    let said = TsMetaEdit { created: Some(2_000_000_000), ..TsMetaEdit::default() };
+    schema.create_ts_meta(&later, &said).unwrap();
+    store.syncs.store(0, Ordering::Relaxed);
+    let done = schema.sync_metas().unwrap();
+    assert_eq!((done.names_changed, done.series_made, done.series_changed), (4, 1, 1));
+    assert_eq!(store.syncs.load(Ordering::Relaxed), 1);
 }
