@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use basalt_schema::{Schema, SeriesId, SeriesIndex, Tsuid, Uid, UidKind};
-use basalt_store::{ErrorKind, Filter, TableName};
+use basalt_store::{Filter, TableName};
 use roaring::RoaringBitmap;
 
 use crate::cancel::Budget;
@@ -330,15 +330,13 @@ impl Planner<'_> {
     /// The values of a key that a matcher takes. A value whose name is gone matches nothing.
     fn matching_values(&self, metric: Uid, tagk: Uid, matcher: &Matcher) -> Result<Vec<Uid>> {
         let names = self.schema.uids().of(UidKind::Tagv);
+        let all = self.index.tag_values(metric, tagk);
+        let keeps = names.is_room_for(all.len());
         let mut values = Vec::new();
-        for (place, uid) in self.index.tag_values(metric, tagk).into_iter().enumerate() {
-            self.look_at_time(place)?;
-            match names.name(uid) {
-                Ok(name) if matcher.takes(&name) => values.push(uid),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
+        for some in all.chunks(NAMES_AT_ONCE) {
+            self.budget.check()?;
+            let found = names.names_found(some, keeps)?;
+            values.extend(found.into_iter().filter(|(_, name)| matcher.takes(name)).map(|(uid, _)| uid));
         }
         Ok(values)
     }

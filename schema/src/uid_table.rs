@@ -225,10 +225,36 @@ impl UidTable {
         missing.dedup();
         let mut read = Names::default();
         for chunk in missing.chunks(NAMES_PER_GET) {
-            self.load_names(chunk, &mut read)?;
+            read.extend(self.load_names(chunk, true)?);
         }
         // A name may have left the bounded cache since; then it is read alone.
         uids.iter().map(|uid| read.get(uid).map_or_else(|| self.name(*uid), |name| Ok(Arc::clone(name)))).collect()
+    }
+
+    /// The names of those of many UIDs that have one, in no order. The UIDs ascend.
+    ///
+    /// *Cost*: for those that are not in memory a scan where UIDs lie close together, a third of a microsecond each, else a get for some
+    /// thousand. What was read stays in memory with `keeps`: not wise where there are more than fit, which push out all others.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn names_found(&self, uids: &[Uid], keeps: bool) -> Result<Vec<(Uid, Arc<str>)>> {
+        let (mut found, mut missing) = (Vec::with_capacity(uids.len()), Vec::new());
+        for uid in uids {
+            match self.names.get(uid) {
+                Some(name) => found.push((*uid, name)),
+                None => missing.push(*uid),
+            }
+        }
+        for chunk in missing.chunks(NAMES_PER_GET) {
+            found.extend(self.load_names(chunk, keeps)?);
+        }
+        Ok(found)
+    }
+
+    /// Whether so many names are few beside what memory holds.
+    pub fn is_room_for(&self, names: usize) -> bool {
+        names as u64 <= self.names.capacity() / ROOM_PART
     }
 
     /// How many UIDs are used and left.
@@ -337,20 +363,41 @@ impl UidTable {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn load_names(&self, uids: &[Uid], read: &mut Names) -> Result<()> {
+    /// The names of some UIDs, ascending, past the cache, which keeps them where this says so.
+    fn load_names(&self, uids: &[Uid], keeps: bool) -> Result<Vec<(Uid, Arc<str>)>> {
         let before = *self.changes();
-        let rows = uids.iter().map(|uid| Bytes::copy_from_slice(&uid.encode(self.width))).collect();
-        let get = Get::rows(rows).with_columns(Columns::column(UID_NAME_FAMILY, self.kind.qualifier()));
-        let batch = self.store.get(&self.table, get).wait()?;
-        let mut found: Vec<(Uid, Arc<str>)> = Vec::new();
-        for row in batch.rows() {
-            if let (Some(uid), Some(cell)) = (Uid::decode(row.key()), row.cells().next()) {
-                found.push((uid, decode_name(cell.value).into()));
+        let mut found = Vec::with_capacity(uids.len());
+        if let ([first, .., last], true) = (uids, are_close(uids)) {
+            let key = |uid: &Uid| Bytes::copy_from_slice(&uid.encode(self.width));
+            let mut scan = Scan::range(key(first), key(last));
+            (scan.stop_inclusive, scan.columns) = (true, self.name_column());
+            let mut scanner = self.store.scan(&self.table, scan)?;
+            while let Some(batch) = scanner.next_wait().transpose()? {
+                let names = self.names_of(&batch).filter(|(uid, _)| uids.binary_search(uid).is_ok());
+                found.extend(names);
             }
+        } else {
+            let rows = uids.iter().map(|uid| Bytes::copy_from_slice(&uid.encode(self.width))).collect();
+            let batch = self.store.get(&self.table, Get::rows(rows).with_columns(self.name_column())).wait()?;
+            found.extend(self.names_of(&batch));
         }
-        self.keep(before, || found.iter().for_each(|(uid, name)| self.names.insert(*uid, Arc::clone(name))));
-        read.extend(found);
-        Ok(())
+        if keeps {
+            self.keep(before, || found.iter().for_each(|(uid, name)| self.names.insert(*uid, Arc::clone(name))));
+        }
+        Ok(found)
+    }
+
+    fn name_column(&self) -> Columns {
+        Columns::column(UID_NAME_FAMILY, self.kind.qualifier())
+    }
+
+    /// What rows of the reverse map say. A key of another length is none of its rows.
+    fn names_of<'a>(&self, batch: &'a RowBatch) -> impl Iterator<Item = (Uid, Arc<str>)> + 'a {
+        let width = self.width.bytes();
+        batch.rows().filter(move |row| row.key().len() == width).filter_map(|row| {
+            let name = decode_name(row.cells().next()?.value);
+            Some((Uid::decode(row.key())?, name.into()))
+        })
     }
 
     /// What the forward map says, past the cache.
@@ -428,6 +475,18 @@ impl UidTable {
 
 /// The most UIDs that one get asks the names of.
 const NAMES_PER_GET: usize = 4096;
+/// Names are few beside what memory holds where they are at most one in so many.
+const ROOM_PART: u64 = 4;
+/// So many UIDs are worth a scan where every fourth number at least between the first and the last is among them.
+const SCAN_UIDS_MIN: usize = 64;
+const SCAN_PART: u64 = 4;
+
+/// Whether a scan from the first of some UIDs, which ascend, to the last reads few others.
+fn are_close(uids: &[Uid]) -> bool {
+    let (Some(first), Some(last)) = (uids.first(), uids.last()) else { return false };
+    let span = last.number().saturating_sub(first.number());
+    uids.len() >= SCAN_UIDS_MIN && span < (uids.len() as u64).saturating_mul(SCAN_PART)
+}
 
 /// A stored name. Bytes that are no UTF-8 were written by OpenTSDB, as Latin-1.
 ///

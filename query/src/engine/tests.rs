@@ -558,3 +558,17 @@ fn q_timeout_no_filter_is_compiled_for_a_client_that_left() {
     let late = fixture.ask_with(START, END, sub, Limits { deadline_ms: 1, ..Limits::default() });
     assert!(matches!(late, Err(Error::DeadlineExceeded { .. })), "{late:?}");
 }
+
+/// `Q-FILTER-REGEXP`, `Q-FILTER-NOTLITERALOR`, `Q-FILTER-ILITERALOR`: a get for each of millions of values took longer than a query may.
+#[test]
+fn q_filter_values_beyond_those_in_memory_are_read_many_at_once() {
+    let mut fixture = Fixture::of(SchemaConfig { uid_cache_entries: 16, ..SchemaConfig::default() });
+    for host in 0..200 {
+        fixture.put(&format!("m 1700000000 1 host=h{host:03}"));
+    }
+    for (filter, expected) in [("regexp(h1.5)", 10), ("not_literal_or(h007)", 199), ("iliteral_or(H007|h100)", 2)] {
+        fixture.fail_name_get(50);
+        let found = fixture.ask(START, END, &format!("sum:m{{}}{{host={filter}}}")).unwrap();
+        assert_eq!(found.iter().map(text).collect::<Vec<_>>(), [format!("1700000000 {expected}")]);
+    }
+}

@@ -525,6 +525,36 @@ fn many_names_are_read_at_once_and_past_a_small_cache() {
     assert!(table.names(&[all[0], Uid::new(99)]).is_err());
 }
 
+/// What a filter holds against a pattern may be more than fit into memory, where others' names are.
+#[test]
+fn names_that_lie_close_are_found_by_scans_and_kept_only_where_wanted() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let all: Vec<Uid> = (0..300).map(|name| table.uid_or_create(&format!("m{name}")).unwrap()).collect();
+    table.delete("m7").unwrap();
+    // Of other kinds in the same rows, and a row that is none of the map's.
+    for name in 0..300 {
+        uids.of(UidKind::Tagv).uid_or_create(&format!("v{name}")).unwrap();
+    }
+    put(table, &[0, 0, 9, 9], UID_NAME_FAMILY, b"none");
+    uids.drop_caches();
+    let check = |asked: &[Uid], keeps: bool, kept: u64| {
+        let mut found = table.names_found(asked, keeps).unwrap();
+        found.sort_unstable();
+        let name = |uid: &Uid| (*uid, format!("m{}", uid.number() - 1).into());
+        let expected: Vec<(Uid, Arc<str>)> = asked.iter().filter(|uid| uid.number() != 8).map(name).collect();
+        assert_eq!((found, table.kept_count()), (expected, kept));
+    };
+    let some: Vec<Uid> = all.iter().copied().step_by(2).collect();
+    let few: Vec<Uid> = all.iter().copied().step_by(60).collect();
+    check(&some, false, 0);
+    check(&few, true, 5);
+    check(&all, false, 5);
+    check(&all, true, 299);
+    check(&all, true, 299);
+    check(&[], true, 299);
+}
+
 #[test]
 fn names_kept_are_bounded_by_their_bytes() {
     let config = SchemaConfig { uid_cache_entries: 1024, ..SchemaConfig::default() };
