@@ -79,6 +79,11 @@ impl Dataset {
         (size_of::<Self>() + uids * size_of::<Uid>() + leaves * LEAF_BYTES + names + lists) as u64
     }
 
+    /// The values of its tags.
+    pub(crate) fn tag_values(&self) -> impl Iterator<Item = Uid> + '_ {
+        self.tags.iter().map(|(_, value)| *value)
+    }
+
     /// The series as it is answered. The name of several metrics is that of the least UID, as in OpenTSDB.
     ///
     /// # Errors

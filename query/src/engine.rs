@@ -346,6 +346,7 @@ impl QueryEngine {
 
     fn named(sub: &SubQueryPlan, mut computed: Computed, names: &mut Names<'_>) -> Result<SubAnswer> {
         let began = Instant::now();
+        names.load_values(|| computed.datasets.iter().flat_map(Dataset::tag_values))?;
         let series = computed.datasets.into_iter().map(|dataset| dataset.named(names)).collect::<Result<_>>()?;
         computed.steps.name_time = began.elapsed();
         Ok(SubAnswer {

@@ -189,7 +189,9 @@ impl Formulas {
         let mut answers: Vec<SubAnswer> = Vec::new();
         let mut names = Names::new(schema);
         for formula in &self.0 {
-            for flow in formula.evaluate(read, 0, &context)? {
+            let flows = formula.evaluate(read, 0, &context)?;
+            names.load_values(|| flows.iter().flat_map(|flow| flow.data.tag_values()))?;
+            for flow in flows {
                 let mut series = flow.data.named(&mut names)?;
                 // An alias may be much longer with the tags' values in it.
                 budget.reserve(series.metric.len() as u64)?;

@@ -10,6 +10,9 @@ use foldhash::fast::RandomState;
 use crate::last::TagNames;
 use crate::{Error, Result};
 
+/// One in so many: a prime, so that each of a series' tags has its turn.
+const LOOKED_AT: usize = 61;
+
 /// The names that an answer has met so far. *Bounds*: as many as the answer's series have.
 #[derive(Debug)]
 pub(crate) struct Names<'a> {
@@ -30,6 +33,25 @@ impl<'a> Names<'a> {
     /// `NotFound`: a UID whose name is gone. The store's own. So too below.
     pub(crate) fn metric(&mut self, uid: Uid) -> Result<Arc<str>> {
         name(self.schema, &mut self.metrics, UidKind::Metric, uid)
+    }
+
+    /// Reads the names of many tags' values at once, as far as they have one: an answer may have a million, and over HBase each
+    /// that is asked for alone is a call. Does nothing where those looked at, one in some, are in memory.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub(crate) fn load_values<V: Iterator<Item = Uid>>(&mut self, values: impl Fn() -> V) -> Result<()> {
+        let table = self.schema.uids().of(UidKind::Tagv);
+        let is_here = |value: &Uid| self.tagvs.contains_key(value) || table.is_kept(*value);
+        // Fast path: all are.
+        if values().step_by(LOOKED_AT).all(|value| is_here(&value)) {
+            return Ok(());
+        }
+        let mut missing: Vec<Uid> = values().filter(|value| !self.tagvs.contains_key(value)).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        self.tagvs.extend(table.names_found(&missing, table.is_room_for(missing.len()))?);
+        Ok(())
     }
 
     /// The names of tags, in their order.

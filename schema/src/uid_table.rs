@@ -252,6 +252,11 @@ impl UidTable {
         Ok(found)
     }
 
+    /// Whether a UID's name is in memory.
+    pub fn is_kept(&self, uid: Uid) -> bool {
+        self.names.contains_key(&uid)
+    }
+
     /// Whether so many names are few beside what memory holds.
     pub fn is_room_for(&self, names: usize) -> bool {
         names as u64 <= self.names.capacity() / ROOM_PART

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use basalt_schema::{Bounds, Histogram, PointTime, Salting, Schema, SchemaConfig, histogram_column};
 
 use crate::fixture::{Fixture, text};
-use crate::{Cancel, Error, Limits, Options, QueryEngine, QueryRequest, SubQuery, TagFilter};
+use crate::{
+    Cancel, Error, ExpressionRequest, GetParameters, LastPoint, LastRequest, Limits, Options, QueryEngine,
+    QueryRequest, Series, SubQuery, TagFilter,
+};
 
 const START: &str = "1699999200";
 const END: &str = "1700006400";
@@ -441,7 +444,7 @@ fn q_limit_series_without_points_count_as_memory() {
     let series = &answers[0].series;
     assert_eq!(series.len(), SERIES);
     assert!(series.iter().all(|series| series.points.is_empty()));
-    let taken = SERIES * (size_of::<crate::Series>() + 2 * size_of::<Arc<str>>() + series[0].tsuids[0].len());
+    let taken = SERIES * (size_of::<Series>() + 2 * size_of::<Arc<str>>() + series[0].tsuids[0].len());
     assert!(engine.memory_used_bytes() >= taken as u64, "{} of {taken}", engine.memory_used_bytes());
     drop(answers);
     assert_eq!(engine.memory_used_bytes(), 0);
@@ -571,4 +574,38 @@ fn q_filter_values_beyond_those_in_memory_are_read_many_at_once() {
         let found = fixture.ask(START, END, &format!("sum:m{{}}{{host={filter}}}")).unwrap();
         assert_eq!(found.iter().map(text).collect::<Vec<_>>(), [format!("1700000000 {expected}")]);
     }
+}
+
+/// A get for each name of an answer was a call of a cluster each, and an answer may have a million groups.
+#[test]
+fn the_names_of_many_groups_are_read_at_once() {
+    let mut fixture = Fixture::of(SchemaConfig { uid_cache_entries: 16, ..SchemaConfig::default() });
+    for host in 0..200 {
+        fixture.put(&format!("m 1700000000 1 host=h{host:03}"));
+    }
+    let (engine, cancel) = (fixture.engine(false, Limits::default()), Cancel::new());
+    let check = |what: &str, hosts: Vec<String>| {
+        let expected: Vec<String> = (0..200).map(|host| format!("h{host:03}")).collect();
+        assert_eq!(hosts, expected, "{what}");
+        fixture.fail_name_get(50);
+    };
+    let hosts = |found: &[Series]| found.iter().map(|series| series.tags[0].1.to_string()).collect();
+    for metric in ["sum:m{host=*}", "sum:m{host=*}", "none:m"] {
+        check(metric, hosts(&fixture.ask(START, END, metric).unwrap()));
+    }
+    let parameters = GetParameters { start: Some(START), end: Some(END), ..GetParameters::default() };
+    let (request, formulas) =
+        QueryRequest::from_formulas(&parameters, &["scale(sum:m{host=*},2)"], engine.options()).unwrap();
+    let query = request.check(0, engine.options()).unwrap().for_formulas();
+    check("gexp", hosts(&engine.run_formulas(&formulas, &query, &cancel).unwrap()[0].series));
+    let body = r#"{"time":{"start":"1699999990","end":"1700000600","aggregator":"sum"},
+        "filters":[{"id":"f","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
+        "metrics":[{"id":"a","metric":"m","filter":"f"}],"expressions":[{"id":"e","expr":"a + 1"}]}"#;
+    let plan = ExpressionRequest::from_json(body.as_bytes()).unwrap().check(0, engine.options()).unwrap();
+    let answers = engine.run_expressions(&plan, &cancel).unwrap();
+    check("exp", answers[0].series.iter().map(|series| series.tags[0].1.to_string()).collect());
+    let request = LastRequest::from_get(&["m"], &[], true, Some("1")).unwrap();
+    let last = engine.last(&request, 1_700_000_100_000, &cancel).unwrap();
+    let host = |point: &LastPoint| last.names[last.tags[point.tags].names.as_ref().unwrap()[0]].1.to_string();
+    check("last", last.points.iter().map(host).collect());
 }

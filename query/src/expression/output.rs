@@ -219,6 +219,7 @@ impl Run<'_> {
         let bytes = |dataset: &Dataset| OutputSeries::bytes(dataset.tags.len(), dataset.aggregated.len());
         self.budget.reserve(column.series.iter().map(bytes).sum())?;
         let mut names = Names::new(schema);
+        names.load_values(|| column.series.iter().flat_map(Dataset::tag_values))?;
         let describe = |dataset: &Dataset| {
             Ok(OutputSeries { tags: names.tags(&dataset.tags)?, aggregated: names.keys(&dataset.aggregated)? })
         };

@@ -93,6 +93,19 @@ impl<'a> Teller<'a> {
     /// `NotFound`: a UID whose name is gone. The store's own.
     pub(super) fn tell(mut self, wanted: &[Wanted], found: Vec<Option<Point>>) -> Result<LastAnswer> {
         self.answer.points.reserve(found.len());
+        if let Some(names) = &mut self.names {
+            let widths = self.schema.layout().widths;
+            let mut told = vec![false; self.sets.len()];
+            for (series, _) in wanted.iter().zip(&found).filter(|(_, point)| point.is_some()) {
+                if let Some(is_told) = told.get_mut(series.tags as usize) {
+                    *is_told = true;
+                }
+            }
+            names.load_values(|| {
+                let sets = self.sets.iter().zip(&told).filter(|(_, is_told)| **is_told);
+                sets.flat_map(|(tags, _)| tag_pairs(tags, widths).map(|pair| pair.value))
+            })?;
+        }
         for (series, point) in wanted.iter().zip(found) {
             let Some(Point { time_ms, number }) = point else { continue };
             let (metric, tags) = (self.metric(series.metric)?, self.tags(series.tags)?);

@@ -107,6 +107,11 @@ impl TagSets {
         }
     }
 
+    /// The sets by their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.sets.iter().map(|tags| &**tags)
+    }
+
     /// How many sets.
     pub(super) fn len(&self) -> usize {
         self.sets.len()
