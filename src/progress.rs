@@ -51,25 +51,40 @@ impl ProgressLog {
 /// that moves. The work may not print.
 pub(crate) fn meanwhile<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let began = Instant::now();
+    let bar = ProgressBar::new_spinner().with_style(spinner()).with_message(what.to_owned());
+    let every = if bar.is_hidden() { TELL_EVERY } else { TICK };
+    let tell = || {
+        if bar.is_hidden() {
+            say(&format!("{what}: since {} s", began.elapsed().as_secs()));
+        } else {
+            bar.tick();
+        }
+    };
+    let answer = telling(every, tell, work);
+    // The line is gone before anything else is printed.
+    bar.finish_and_clear();
+    answer
+}
+
+/// As [`meanwhile`], for a server: by lines of its log.
+pub(crate) fn meanwhile_logged<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    telling(TELL_EVERY, || tracing::info!(since_s = began.elapsed().as_secs(), "{what}"), work)
+}
+
+/// Does work, and calls `tell` again and again until it is done.
+fn telling<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnce() -> T) -> T {
     let (done, is_done) = sync_channel::<()>(0);
     std::thread::scope(|scope| {
         let tell = move || {
-            let bar = ProgressBar::new_spinner().with_style(spinner()).with_message(what.to_owned());
-            let every = if bar.is_hidden() { TELL_EVERY } else { TICK };
             while is_done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                if bar.is_hidden() {
-                    say(&format!("{what}: since {} s", began.elapsed().as_secs()));
-                } else {
-                    bar.tick();
-                }
+                tell();
             }
-            bar.finish_and_clear();
         };
         // Where no thread can be started the work is done all the same.
         let telling = std::thread::Builder::new().spawn_scoped(scope, tell);
         let answer = work();
         drop(done);
-        // The line is gone before anything else is printed.
         if let Ok(telling) = telling {
             telling.join().unwrap_or_default();
         }
@@ -108,5 +123,17 @@ mod tests {
         let began = Instant::now();
         assert_eq!(meanwhile("a count", || 1 + 1), 2);
         assert!(began.elapsed() < TELL_EVERY);
+    }
+
+    #[test]
+    fn work_that_takes_long_is_told_of_again_and_again() {
+        let (told, is_told) = sync_channel(0);
+        let tell = || told.send(()).unwrap_or_default();
+        let work = || {
+            is_told.recv().and_then(|()| is_told.recv()).unwrap();
+            drop(is_told);
+            7
+        };
+        assert_eq!(telling(Duration::ZERO, tell, work), 7);
     }
 }

@@ -32,6 +32,7 @@ pub(crate) use self::upkeep::{backed_up, compacted, compacted_unless_told};
 use crate::clock::WallClock;
 use crate::config::{self, Config, Mode, StoreKind};
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile_logged;
 use crate::room::Room;
 
 /// An open store as it is, without OpenTSDB's tables.
@@ -235,12 +236,14 @@ impl OpenTables {
     /// As [`OpenTables::open`].
     pub(crate) fn serve(config: &Config) -> Result<Self, Failure> {
         let store = OpenStore::as_set(config)?;
-        if store.cluster.is_none() {
-            // Before the index is read, which may take a while: rows are folded meanwhile.
-            store.check_tables()?;
-            data_times::keep(&*store.store, &store.schema).map_err(|cause| no_tables(&cause))?;
+        if store.cluster.is_some() {
+            return Ok(Self::over(config, store, Schema::open)?.told_of_uids());
         }
-        Ok(Self::over(config, store, Schema::open)?.told_of_uids())
+        // Before the index is read, which may take a while: rows are folded meanwhile.
+        store.check_tables()?;
+        data_times::keep(&*store.store, &store.schema).map_err(|cause| no_tables(&cause))?;
+        let tables = meanwhile_logged("the series index is being read", || Self::over(config, store, Schema::open));
+        Ok(tables?.told_of_uids())
     }
 
     /// Opens store and tables for a tool that makes those that are absent.

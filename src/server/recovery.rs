@@ -1,4 +1,5 @@
-//! What a connection is told while the store is being opened: the log of the last run is replayed, or a cluster looked for.
+//! What a connection is told while the store is being opened: the log of the last run is replayed and the series index read, or a cluster
+//! looked for.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What the opening of a store waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// The log of the last run is replayed.
+    /// The log of the last run is replayed, then the series index read.
     Replay,
     /// A cluster is asked where its parts are.
     Cluster,
@@ -41,7 +42,7 @@ impl Awaited {
     /// For `/readyz`: its state and the reason.
     const fn reason(self) -> (&'static str, &'static str) {
         match self {
-            Self::Replay => ("recovering", "the log of the last run is being replayed"),
+            Self::Replay => ("recovering", "the log of the last run is being replayed, or the series index read"),
             Self::Cluster => ("waiting", "the HBase cluster has not answered yet"),
         }
     }
@@ -49,7 +50,10 @@ impl Awaited {
     /// For everyone else: in few words, and in more.
     const fn message(self) -> (&'static str, &'static str) {
         match self {
-            Self::Replay => ("Recovering", "The log of the last run is being replayed; ask again in a while"),
+            Self::Replay => (
+                "Recovering",
+                "The log of the last run is being replayed, or the series index read; ask again in a while",
+            ),
             Self::Cluster => ("Waiting for HBase", "The HBase cluster has not answered yet; ask again in a while"),
         }
     }
@@ -149,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn while_the_log_is_replayed_the_port_answers_that_it_is() {
-        let reason = "\"reason\":\"the log of the last run is being replayed\"";
+        let reason = "\"reason\":\"the log of the last run is being replayed, or the series index read\"";
         check(StoreKind::Embedded, reason, "\"message\":\"Recovering\"").await;
     }
 
