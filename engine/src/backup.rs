@@ -15,7 +15,6 @@ use std::sync::{Arc, PoisonError};
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::health::Condition;
-use crate::id::FileId;
 use crate::io::{File, FileSystem, IoOp};
 use crate::manifest::{self, Catalog, FileEntry, Manifest};
 use crate::recovery::open_file;
@@ -62,24 +61,12 @@ pub struct BackedUp {
     pub created_ms: u64,
 }
 
-/// Files that were let go of while backups read them.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
-    backups: usize,
-    deferred: Vec<FileId>,
-}
-
 /// Keeps files from being deleted until it is dropped.
 struct Hold<'a>(&'a Core);
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        let deferred = {
-            let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
-            held.backups -= 1;
-            if held.backups > 0 { Vec::new() } else { std::mem::take(&mut held.deferred) }
-        };
-        for id in deferred {
+        for id in self.0.held_files.end_hold() {
             self.0.delete_file(id);
         }
     }
@@ -87,17 +74,8 @@ impl Drop for Hold<'_> {
 
 impl Core {
     fn hold_files(&self) -> Hold<'_> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).backups += 1;
+        self.held_files.hold();
         Hold(self)
-    }
-
-    /// Whether a backup may be reading a file, which is then deleted after it.
-    pub(crate) fn defer_delete(&self, id: FileId) -> bool {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.backups > 0 {
-            held.deferred.push(id);
-        }
-        held.backups > 0
     }
 
     /// Writes a backup into `target`, which must be absent or empty. Waits for a backup that is under way.

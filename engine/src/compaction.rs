@@ -228,7 +228,7 @@ impl Core {
     ///
     /// Once unnamed it is never named again.
     pub(crate) fn delete_file(&self, id: FileId) {
-        if self.manifest().catalog().names_file(id) || self.defer_delete(id) {
+        if self.manifest().catalog().names_file(id) || self.held_files.defer(id) {
             return;
         }
         let path = id.path(&self.dir);

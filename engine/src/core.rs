@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use basalt_store::{Clock, Fold, TableName, Timestamp, Trigger};
 
-use crate::backup::Held;
 use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::health::Condition;
+use crate::held_files::HeldFiles;
 use crate::id::FileId;
 use crate::io::FileSystem;
 use crate::jobs::Jobs;
@@ -67,8 +67,7 @@ pub(crate) struct Core {
     next_file: AtomicU64,
     /// Bytes in memtables. Relaxed: by it writers are throttled, roughly.
     pub(crate) memtable_bytes: Arc<AtomicU64>,
-    /// Guards which files backups keep from being deleted. Leaf lock.
-    pub(crate) held: Mutex<Held>,
+    pub(crate) held_files: HeldFiles,
     pub(crate) counters: Counters,
     pub(crate) jobs: Jobs,
     pub(crate) scan_threads: ScanThreads,
@@ -127,7 +126,7 @@ impl Core {
             changing: RwLock::default(),
             next_file: AtomicU64::new(recovered.next_file),
             memtable_bytes: around.memtable_bytes,
-            held: Mutex::default(),
+            held_files: HeldFiles::default(),
             counters: Counters::default(),
             jobs: Jobs::default(),
             scan_threads,

@@ -17,7 +17,7 @@
 //! | SSTable | `sstable`, its filters `bloom`, its blocks in memory `block_cache` |
 //! | merge | `merge` over the streams of `source` |
 //! | read | `read` |
-//! | backup and restore; proof, look and repair of a closed folder | `backup`; `audit`, `inspect`, `repair` |
+//! | backup and restore; proof, look and repair of a closed folder | `backup`, which keeps files by `held_files`; `audit`, `inspect`, `repair` |
 //! | manifest | `manifest`; tables and regions at work are `table`, `region`, changed by `reshape` and `admin` |
 //! | what others derive from rows | `side_log` |
 //! | files, clock, chance | [`io`] |
@@ -48,6 +48,7 @@ pub mod foreign;
 mod header;
 mod heads;
 mod health;
+mod held_files;
 mod id;
 mod inspect;
 mod jobs;

@@ -90,8 +90,8 @@ fn s_backup_a_restored_store_is_one_prefix_of_what_was_written() {
         }
         done.store(true, Ordering::SeqCst);
     });
-    let held = engine.core.held.lock().unwrap();
-    assert!(format!("{held:?}").contains("backups: 0, deferred: []"), "{held:?}");
+    let held = format!("{:?}", engine.core.held_files);
+    assert!(held.contains("holders: 0, deferred: []"), "{held}");
 }
 
 #[test]
