@@ -10,6 +10,7 @@ use basalt_store::{Clock, Fold, TableName, Timestamp, Trigger};
 
 use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
+use crate::gathered::Gathered;
 use crate::health::Condition;
 use crate::held_files::HeldFiles;
 use crate::id::FileId;
@@ -25,7 +26,6 @@ use crate::sstable::BlockCodecs;
 use crate::stats::Counters;
 use crate::table::Table;
 use crate::wal::Wal;
-use crate::write::Gathered;
 
 /// From here on a start says how far the clock is behind: less is what clocks are corrected by.
 const CLOCK_BEHIND_TOLD: Duration = Duration::from_secs(10);

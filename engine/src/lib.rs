@@ -10,7 +10,7 @@
 //! | word of the drawing | file |
 //! |---|---|
 //! | the facade | [`Engine`], its [`EngineOptions`] and [`Limits`], opened by `recovery` |
-//! | write | `write`, as `mutation`s in `record`s |
+//! | write | `write`, as `mutation`s in `record`s; what waits to be written together is `gathered` |
 //! | WAL | `wal` |
 //! | memtable | `memtable` |
 //! | flush, compaction | `flush`, `compaction`, both through `output`, on the threads of `background` |
@@ -45,6 +45,7 @@ mod field;
 mod flush;
 #[cfg(any(test, fuzzing))]
 pub mod foreign;
+mod gathered;
 mod header;
 mod heads;
 mod health;

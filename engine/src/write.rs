@@ -4,8 +4,8 @@
 //! check ─► row locks ─► encode, sum ─► number + queue (WAL) ─► memtables ─► unlock ─► answer when synced and seen
 //! ```
 //!
-//! What waits for the disk is held for its sender's push, or left to the log's thread: either does all of this for many at once
-//! ([`gathered`]).
+//! What waits for the disk is held for its sender's push, or left to the log's thread ([`gathered`](crate::gathered)): either does all
+//! of this for many at once ([`turns`]).
 //!
 //! A row that the rules refuse is told apart and leaves no trace. Plain writes
 //! share their rows' locks; a read-modify-write owns its row's, sees what is not
@@ -22,6 +22,7 @@ use bytes::Bytes;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::gathered::Waiting;
 use crate::id::FamilyId;
 use crate::jobs::Work;
 use crate::memtable::MemRow;
@@ -32,15 +33,13 @@ use crate::sstable::CELL_BYTES_MAX;
 use crate::table::{Regions, Shape, Table};
 use crate::wal::{Answer, Write};
 
-mod gathered;
 mod inline;
 mod modify;
 mod placed;
 #[cfg(test)]
 mod tests;
+mod turns;
 
-pub(crate) use gathered::Gathered;
-use gathered::Waiting;
 use inline::InlineChange;
 use placed::Placed;
 pub(crate) use placed::Starts;

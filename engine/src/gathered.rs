@@ -7,16 +7,13 @@
 //!
 //! What a change costs besides its rows is paid once for all that came during the sync before. A thread that pushes applies what it has
 //! read itself, which is in its processor's cache, while others apply theirs (`docs/decisions/0015-the-log-applies.md`,
-//! `docs/decisions/0023-threads-of-puts-apply.md`).
+//! `docs/decisions/0023-threads-of-puts-apply.md`). How they are applied is told in `write::turns`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use basalt_store::{Applied, Completer, Lane, MutationBatch};
 
-use crate::core::Core;
-use crate::error::Error;
 use crate::table::Table;
 
 /// As many bytes of keys and cells are enough for one change.
@@ -43,7 +40,7 @@ pub(crate) struct Gathered {
 
 /// Batches that are applied in the order in which they came.
 #[derive(Debug, Default)]
-struct Waiters {
+pub(crate) struct Waiters {
     /// Held while some are applied. The first lock that a writer takes, and of one lane only.
     turn: Mutex<()>,
     /// Guards them. Leaf lock.
@@ -60,11 +57,12 @@ struct State {
     closed: bool,
 }
 
+/// A batch, and who waits for it.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) table: Arc<Table>,
-    pub(super) batch: MutationBatch,
-    pub(super) completer: Completer<Applied>,
+pub(crate) struct Waiting {
+    pub(crate) table: Arc<Table>,
+    pub(crate) batch: MutationBatch,
+    pub(crate) completer: Completer<Applied>,
 }
 
 impl Gathered {
@@ -74,30 +72,50 @@ impl Gathered {
     }
 
     /// Whether a batch that need not be applied at once waits for others.
-    pub(super) fn is_for(&self, batch: &MutationBatch) -> bool {
+    pub(crate) fn is_for(&self, batch: &MutationBatch) -> bool {
         let is_small = batch.cells_count() < ALONE_CELLS_MIN && batch.data_bytes() < ALONE_BYTES_MIN;
         batch.held().is_some() || (is_small && self.served.load(Ordering::Relaxed))
     }
 
     /// Keeps one more; says whether it is enough in its lane, and to be applied now.
-    pub(super) fn add(&self, one: Waiting) -> bool {
+    pub(crate) fn add(&self, one: Waiting) -> bool {
         let mut state = one.batch.held().map_or(&self.left, |lane| self.lane(lane)).state();
         state.bytes += one.batch.data_bytes();
         state.waiting.push(one);
         state.closed || state.bytes > KEPT_BYTES_MAX
     }
 
-    fn lane(&self, Lane(lane): Lane) -> &Waiters {
+    /// Those that are left to the log's thread.
+    pub(crate) fn left(&self) -> &Waiters {
+        &self.left
+    }
+
+    /// Those that are held in a lane.
+    pub(crate) fn lane(&self, Lane(lane): Lane) -> &Waiters {
         let [first, ..] = &self.held;
         self.held.get(usize::from(lane) % LANES).unwrap_or(first)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Waiters> {
+    /// All of them, by where they wait.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Waiters> {
         std::iter::once(&self.left).chain(&self.held)
     }
 }
 
 impl Waiters {
+    /// Hands all that wait to `apply`, in the order in which they came, and after those that another thread has taken.
+    pub(crate) fn take_turn(&self, apply: impl FnOnce(Vec<Waiting>)) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // More may come while they are applied: `state` is not held.
+        let waiting = self.state().take();
+        apply(waiting);
+    }
+
+    /// From here on each is to be applied as it comes.
+    pub(crate) fn close(&self) {
+        self.state().closed = true;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,59 +125,5 @@ impl State {
     fn take(&mut self) -> Vec<Waiting> {
         self.bytes = 0;
         std::mem::take(&mut self.waiting)
-    }
-}
-
-impl Core {
-    /// Applies all batches that wait, and waits for those that somebody is applying.
-    pub(crate) fn apply_gathered(&self) {
-        for waiters in self.gathered.all() {
-            self.apply_of(waiters, false);
-        }
-    }
-
-    /// The same for those that are left to the log's thread, which is about to write the log.
-    pub(crate) fn apply_left(&self) {
-        self.apply_of(&self.gathered.left, true);
-    }
-
-    /// The same for those of a lane, on the thread that is about to push them.
-    pub(crate) fn apply_held(&self, lane: Lane) {
-        self.apply_of(self.gathered.lane(lane), true);
-    }
-
-    /// The same for all, and from here on each is applied as it comes.
-    pub(crate) fn close_gathered(&self) {
-        for waiters in self.gathered.all() {
-            waiters.state().closed = true;
-        }
-        self.apply_gathered();
-    }
-
-    /// The log's thread is not woken for them if the caller is about to write the log.
-    fn apply_of(&self, waiters: &Waiters, writes_log: bool) {
-        let apply = || {
-            let _turn = waiters.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let waiting = waiters.state().take();
-            self.apply_waiting(waiting, writes_log);
-        };
-        // They are many senders': what died half-way leaves nothing that may be promised, whosever thread it was on.
-        if catch_unwind(AssertUnwindSafe(apply)).is_err() {
-            self.condition.poison(&Error::WorkerDied { worker: "apply" });
-            self.wal.fail_all();
-        }
-    }
-
-    /// Applies neighbours of one table at once.
-    fn apply_waiting(&self, waiting: Vec<Waiting>, writes_log: bool) {
-        let mut waiting = waiting.into_iter().peekable();
-        while let Some(Waiting { table, batch, completer }) = waiting.next() {
-            let (mut batches, mut completers) = (vec![batch], vec![completer]);
-            while let Some(one) = waiting.next_if(|next| Arc::ptr_eq(&next.table, &table)) {
-                batches.push(one.batch);
-                completers.push(one.completer);
-            }
-            self.apply_at_once(&table, &batches, completers, writes_log);
-        }
     }
 }
