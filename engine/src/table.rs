@@ -1,4 +1,4 @@
-//! A table at work: its settings, its regions, its row locks.
+//! A table at work: its settings, its row locks, and its [`regions`].
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,37 +10,11 @@ use crate::error::{Error, Result};
 use crate::id::{FamilyId, TableId};
 use crate::region::Region;
 
-/// A table's regions at one moment, sorted by start; they tile the keys.
-#[derive(Debug, Clone)]
-pub(crate) struct Regions(Arc<[Arc<Region>]>);
+mod regions;
 
-impl Regions {
-    /// The index of the region that holds a row.
-    pub(crate) fn index_of(&self, row: &[u8]) -> usize {
-        self.0.partition_point(|region| &region.start()[..] <= row).saturating_sub(1)
-    }
-
-    /// The region that holds a row.
-    pub(crate) fn of(&self, row: &[u8]) -> Option<&Arc<Region>> {
-        self.0.get(self.index_of(row))
-    }
-
-    /// The region of the rows before a key; empty: the last region.
-    pub(crate) fn before(&self, key: &[u8]) -> Option<&Arc<Region>> {
-        if key.is_empty() {
-            return self.0.last();
-        }
-        self.0.get(self.0.partition_point(|region| &region.start()[..] < key).checked_sub(1)?)
-    }
-}
-
-impl std::ops::Deref for Regions {
-    type Target = [Arc<Region>];
-
-    fn deref(&self) -> &[Arc<Region>] {
-        &self.0
-    }
-}
+#[cfg(test)]
+pub(crate) use regions::tests::regions as regions_of;
+pub(crate) use regions::{Regions, Starts};
 
 /// How many row locks a table has: rows share them by hash. Few, since a batch of some hundred rows takes nearly all of them.
 const ROW_LOCKS: usize = 64;
@@ -94,7 +68,7 @@ impl Table {
             shape: RwLock::new(Arc::new(shape)),
             merging: RwLock::new(()),
             reshaping: RwLock::new(()),
-            regions: RwLock::new(Regions(regions.into())),
+            regions: RwLock::new(Regions::new(regions)),
             row_locks: RowLocks::new(),
             dropped: AtomicBool::new(false),
         }
@@ -159,7 +133,7 @@ impl Table {
         if let Some(place) = place {
             next.splice(place..=place, new);
         }
-        *regions = Regions(next.into());
+        *regions = Regions::new(next);
     }
 
     pub(crate) fn row_locks(&self) -> &RowLocks {

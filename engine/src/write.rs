@@ -30,7 +30,7 @@ use crate::mutation::{LoggedCell, MutationWriter};
 use crate::read::{RowWanted, read_row};
 use crate::region::Region;
 use crate::sstable::CELL_BYTES_MAX;
-use crate::table::{Regions, Shape, Table};
+use crate::table::{Regions, Shape, Starts, Table};
 use crate::wal::{Answer, Write};
 
 mod inline;
@@ -42,7 +42,6 @@ mod turns;
 
 use inline::InlineChange;
 use placed::Placed;
-pub(crate) use placed::Starts;
 
 /// What a record holds beside the bytes of its cells, roughly, for each of them.
 const CELL_OVERHEAD_BYTES: usize = 16;

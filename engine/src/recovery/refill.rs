@@ -24,8 +24,7 @@ use crate::memtable::{MemRow, Memtable, SmallRow};
 use crate::mutation::{LoggedBatch, LoggedCell};
 use crate::record::Record;
 use crate::region::Region;
-use crate::table::{Regions, Shape};
-use crate::write::Starts;
+use crate::table::{Regions, Shape, Starts};
 
 /// Bytes of records that are handed on at once.
 const CHUNK_BYTES: usize = 1 << 20;

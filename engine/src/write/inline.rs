@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use basalt_store::{CellKind, Durability, MutationBatch, Timestamp};
 
-use super::placed::{Placed, Starts};
+use super::placed::Placed;
 use super::{Logged, family_id};
 use crate::core::Core;
 use crate::id::FamilyId;
 use crate::memtable::{Inline, InlineCell, InlineCells};
 use crate::mutation::{LoggedCell, MutationWriter};
-use crate::table::{Regions, Shape, Table};
+use crate::table::{Regions, Shape, Starts, Table};
 use crate::wal::Answer;
 
 /// What a row takes in a record, roughly: what its key has of its own, a qualifier and a value.
