@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::backup::Progress;
 use crate::block_cache::BlockCache;
+use crate::data_folder::{lock_dir, open_file};
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
 use crate::io::{DryFs, FileLock, FileSystem, IoOp};
@@ -17,7 +18,6 @@ use crate::manifest::{Catalog, FileEntry, Manifest};
 use crate::mutation::LoggedBatch;
 use crate::options::EngineOptions;
 use crate::record::Record;
-use crate::recovery::{lock_dir, no_segment, open_file, unreadable};
 use crate::sstable::{BlockCodecs, Sstable};
 use crate::wal::replay;
 
@@ -169,12 +169,12 @@ impl Folder {
         let path = first.path(&self.dir);
         let dry = DryFs(Arc::clone(&self.fs));
         let replayed = replay(&dry, &self.dir, first, &mut |record| {
-            let (rows, cells) = count(&record).ok_or_else(|| unreadable(&path, 0, record.kind))?;
+            let (rows, cells) = count(&record).ok_or_else(|| LoggedBatch::unreadable(&path, 0, record.kind))?;
             tell(rows, cells);
             Ok(())
         })?;
         if catalog.has_answered() && self.fs.open(&path).is_err() {
-            return Err(no_segment(path));
+            return Err(first.missing(&self.dir));
         }
         Ok(replayed.sealed.iter().map(|sealed| sealed.bytes).sum())
     }

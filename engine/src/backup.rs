@@ -13,11 +13,11 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use crate::core::Core;
+use crate::data_folder::open_file;
 use crate::error::{Error, Result};
 use crate::health::Condition;
 use crate::io::{File, FileSystem, IoOp};
 use crate::manifest::{self, Catalog, FileEntry, Manifest};
-use crate::recovery::open_file;
 use crate::reserve::Reserve;
 use crate::table::Regions;
 use crate::wal::{LogPos, Replayed, Wal, WalOptions};

@@ -9,7 +9,7 @@
 //!
 //! | word of the drawing | file |
 //! |---|---|
-//! | the facade | [`Engine`], its [`EngineOptions`] and [`Limits`], opened by `recovery` |
+//! | the facade | [`Engine`], its [`EngineOptions`] and [`Limits`], opened by `recovery`; a closed folder's lock and files are had through `data_folder` |
 //! | write | `write`, as `mutation`s in `record`s; what waits to be written together is `gathered` |
 //! | WAL | `wal` |
 //! | memtable | `memtable` |
@@ -38,6 +38,7 @@ mod block_count;
 mod bloom;
 mod compaction;
 mod core;
+mod data_folder;
 mod engine;
 mod error;
 mod failed_merges;

@@ -8,8 +8,11 @@
 //! metric alone. So a key says what of it is not that of the row before (type 2). Type 1,
 //! which has whole keys and times, is read and no longer written.
 
+use std::path::Path;
+
 use basalt_store::{CellKind, SeqNo, Timestamp};
 
+use crate::error::Error;
 use crate::field::{Fields, put_string, put_varint, put_varints};
 use crate::id::{FamilyId, TableId};
 use crate::record;
@@ -160,6 +163,12 @@ pub(crate) struct LoggedBatch<'a> {
 }
 
 impl<'a> LoggedBatch<'a> {
+    /// What is wrong with a record whose checksum fits over a payload that does not read: written so, by us or a later program.
+    pub(crate) fn unreadable(file: &Path, offset: u64, kind: u8) -> Error {
+        let (file, what) = (file.to_path_buf(), "log record kind");
+        Error::Corrupt { file, offset, what, expected: MUTATIONS.into(), found: kind.into() }
+    }
+
     /// Reads the head of a record's payload; `None` for bytes that no writer made.
     pub(crate) fn decode(kind: u8, payload: &'a [u8], sequence: u64) -> Option<LoggedBatch<'a>> {
         let mut fields = Fields::new(payload);

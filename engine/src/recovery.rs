@@ -1,8 +1,8 @@
-//! Opening a data folder after whatever happened to it.
+//! What a locked data folder holds, brought back after whatever happened to it.
 //!
 //! ```text
-//! lock ─► manifest ─► sweep asides ─► open its files ─► replay the log into memtables ─► delete other files ─► new segment
-//!                                                        └ now and then into files, where they would hold too much
+//! manifest ─► sweep asides ─► open its files ─► replay the log into memtables ─► delete other files ─► new segment
+//!                                                └ now and then into files, where they would hold too much
 //! ```
 //!
 //! Files that the manifest does not name are deleted only when all it names are there and read: a damaged manifest must
@@ -10,25 +10,25 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
 
-use crate::block_cache::BlockCache;
 use crate::core::{Recovered, Surroundings};
+use crate::data_folder::open_file;
 use crate::error::{Error, Result};
 use crate::id::{FileId, RegionId, TableId};
-use crate::io::{FileLock, FileSystem, IoOp};
+use crate::io::{FileSystem, IoOp};
 use crate::key_range::KeyRange;
-use crate::manifest::{self, Catalog, FileEntry, Manifest};
-use crate::mutation::MUTATIONS;
+use crate::manifest::{self, Catalog, Manifest};
+use crate::mutation::LoggedBatch;
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
 use crate::side_log;
-use crate::sstable::{BlockCodecs, Sstable, tell_of_filter};
+use crate::sstable::{Sstable, tell_of_filter};
 use crate::stats::millis;
 use crate::table::{Shape, Table};
 use crate::wal::{Replay, Replayed, SegmentId, Wal, WalOptions};
@@ -37,24 +37,6 @@ mod refill;
 mod spill;
 
 use refill::Refill;
-
-const LOCK: &str = "LOCK";
-
-/// Makes the folder if need be and takes its lock.
-///
-/// # Errors
-/// `Locked` when another process has it; any I/O error.
-pub(crate) fn lock_dir(fs: &dyn FileSystem, dir: &Path) -> Result<Box<dyn FileLock>> {
-    fs.create_dir_all(dir).map_err(Error::io(IoOp::Create, dir))?;
-    let path = dir.join(LOCK);
-    fs.lock(&path).map_err(|source| {
-        if source.kind() == std::io::ErrorKind::WouldBlock {
-            Error::Locked { dir: dir.to_path_buf() }
-        } else {
-            Error::io(IoOp::Lock, &path)(source)
-        }
-    })
-}
 
 /// Brings back what the folder holds.
 ///
@@ -154,40 +136,6 @@ fn sweep_files(around: &Surroundings, catalog: &Catalog) -> Result<u64> {
     Ok(next)
 }
 
-/// Opens a file that the manifest names, of the length that it names.
-pub(crate) fn open_file(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    file: &FileEntry,
-    codecs: &BlockCodecs,
-    cache: &Arc<BlockCache>,
-) -> Result<Sstable> {
-    let path = file.id.path(dir);
-    let opened = match fs.open(&path) {
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::Missing { file: path, bytes: file.bytes });
-        }
-        opened => opened.map_err(Error::io(IoOp::Open, &path))?,
-    };
-    let len = opened.len().map_err(Error::io(IoOp::Len, &path))?;
-    if len != file.bytes {
-        let what = "file length";
-        return Err(Error::Corrupt { file: path, offset: 0, what, expected: file.bytes, found: len });
-    }
-    Sstable::open(opened, &path, file.id, codecs, Arc::clone(cache))
-}
-
-/// A record whose checksum fits over a payload that does not read: written so, by us or a later program.
-pub(crate) fn unreadable(file: &Path, offset: u64, kind: u8) -> Error {
-    let (file, what) = (file.to_path_buf(), "log record kind");
-    Error::Corrupt { file, offset, what, expected: MUTATIONS.into(), found: kind.into() }
-}
-
-/// A segment that the log must have.
-pub(crate) fn no_segment(file: PathBuf) -> Error {
-    Error::Corrupt { file, offset: 0, what: "log segments", expected: 1, found: 0 }
-}
-
 /// The tables while the log is read into them.
 struct Tables {
     by_id: BTreeMap<TableId, Arc<Table>>,
@@ -278,10 +226,9 @@ fn replay_log(
     }
     // Not before all of it went in: a log that is refused stays as it is.
     let mut replayed = log.finish()?;
-    let segment = first.path(&around.dir);
-    let has_first = !replayed.sealed.is_empty() || around.fs.open(&segment).is_ok();
+    let has_first = !replayed.sealed.is_empty() || around.fs.open(&first.path(&around.dir)).is_ok();
     if !is_new && !has_first && manifest.catalog().has_answered() {
-        return Err(no_segment(segment));
+        return Err(first.missing(&around.dir));
     }
     tell_of_log_that_lags(replayed.last_sequence, tables.filed);
     replayed.last_sequence = replayed.last_sequence.max(manifest.catalog().marks.sequence);
@@ -317,7 +264,7 @@ fn replay_some(around: &Surroundings, log: &mut Replay<'_>, tables: &mut Tables,
         };
         log.read(&mut hand, &is_full)
     };
-    let (is_all, clock) = tables.refill().run(|kind| unreadable(&around.dir, 0, kind), read)?;
+    let (is_all, clock) = tables.refill().run(|kind| LoggedBatch::unreadable(&around.dir, 0, kind), read)?;
     tables.clock = tables.clock.max(clock);
     Ok(is_all)
 }

@@ -24,12 +24,13 @@ use bytes::Bytes;
 
 use crate::audit::{Folder, count};
 use crate::backup::{Progress, check_openable};
+use crate::data_folder::open_file;
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
 use crate::io::{IoOp, publish};
 use crate::manifest::{Catalog, Edit, FileEntry, Manifest, Marks, SnapshotEntry};
+use crate::mutation::LoggedBatch;
 use crate::record::{self, Record, Step};
-use crate::recovery::{no_segment, open_file, unreadable};
 use crate::side_log::forget_all;
 use crate::sstable::{Remains, Sstable, SstableOptions, SstableWriter};
 use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, header_id, segment_header, too_large};
@@ -156,7 +157,7 @@ impl Folder {
         for id in ids {
             if expected < id {
                 self.check_absent(expected)?;
-                losses.push(Loss::of(no_segment(expected.path(&self.dir)), 0, 0));
+                losses.push(Loss::of(expected.missing(&self.dir), 0, 0));
             }
             expected = id.next();
             let path = id.path(&self.dir);
@@ -539,7 +540,7 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
             Step::Record(found) => {
                 if count(&found).is_none() {
                     let (at, lost_bytes) = (offset as u64, (found.end - offset) as u64);
-                    losses.push(Loss::of(unreadable(path, at, found.kind), at, lost_bytes));
+                    losses.push(Loss::of(LoggedBatch::unreadable(path, at, found.kind), at, lost_bytes));
                 } else if found.sequence > record::SEQUENCE_MAX {
                     let lost_bytes = (found.end - offset) as u64;
                     losses.push(Loss::of(too_large(path, offset, found.sequence), offset as u64, lost_bytes));

@@ -12,11 +12,11 @@ use std::sync::{Arc, PoisonError};
 use basalt_store::{SnapshotInfo, TableDescriptor, TableName, TableState, check_snapshot_name, with_causes};
 
 use crate::core::Core;
+use crate::data_folder::open_file;
 use crate::error::Result;
 use crate::id::{FamilyId, FileId, RegionId, TableId};
 use crate::key_range::KeyRange;
 use crate::manifest::{Catalog, Edit, FileEntry, NewRegion, SnapshotEntry, SnapshotRegion};
-use crate::recovery::open_file;
 use crate::region::{Region, RegionFile};
 use crate::sstable::Sstable;
 use crate::table::{Regions, Shape, Table};

@@ -4,16 +4,15 @@ use std::path::Path;
 
 use basalt_store::with_causes;
 
+use crate::data_folder::{LOCK, lock_dir};
 use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
-use crate::recovery::lock_dir;
 
 use super::index::{BackupIndex, IndexedFile};
 use super::{BackedUp, INDEX, Progress, copy, create_copy};
 
 /// Lies in a folder while a restore fills it: such a folder is not opened, it might lack anything.
 const UNFINISHED: &str = "RESTORING";
-const LOCK: &str = "LOCK";
 
 /// Whether a folder may be opened as a store.
 ///

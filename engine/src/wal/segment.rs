@@ -53,6 +53,11 @@ impl SegmentId {
         dir.join(self.name())
     }
 
+    /// What a log says that must have it and has not.
+    pub(crate) fn missing(self, dir: &Path) -> Error {
+        Error::Corrupt { file: self.path(dir), offset: 0, what: "log segments", expected: 1, found: 0 }
+    }
+
     /// The id in a file's name; `None` for any other file.
     pub(crate) fn of_name(name: &str) -> Option<SegmentId> {
         let digits = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
