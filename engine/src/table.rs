@@ -35,6 +35,18 @@ impl Shape {
         self.families.get(index).copied()
     }
 
+    /// The family of a name.
+    ///
+    /// # Errors
+    /// `UnknownFamily`.
+    pub(crate) fn family_named(&self, name: &[u8]) -> basalt_store::Result<FamilyId> {
+        let index = self.descriptor.family(name).map(|(index, _)| index);
+        index.and_then(|index| self.family_id(index)).ok_or_else(|| basalt_store::Error::UnknownFamily {
+            table: self.descriptor.name.to_string().into(),
+            family: String::from_utf8_lossy(name).into(),
+        })
+    }
+
     /// The settings of a family; `None` when it was dropped.
     pub(crate) fn family(&self, id: FamilyId) -> Option<&FamilyDescriptor> {
         let index = self.families.iter().position(|family| *family == id)?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use basalt_store::{CellKind, Durability, MutationBatch, Timestamp};
 
+use super::logged::Logged;
 use super::placed::Placed;
-use super::{Logged, family_id};
 use crate::core::Core;
 use crate::id::FamilyId;
 use crate::memtable::{Inline, InlineCell, InlineCells};
@@ -131,5 +131,5 @@ fn one_family(shape: &Shape, batches: &[MutationBatch]) -> Option<FamilyId> {
     let (first, others) = batches.split_first()?;
     let [name] = first.families() else { return None };
     let are_alike = others.iter().all(|batch| batch.families() == first.families());
-    family_id(shape, name).ok().filter(|_| are_alike)
+    shape.family_named(name).ok().filter(|_| are_alike)
 }

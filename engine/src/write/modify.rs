@@ -5,7 +5,9 @@ use std::sync::Arc;
 use basalt_store::{Append, CheckAndMutate, Durability, Increment, MutationBatch, Pending, TimeRange, Timestamp};
 use bytes::Bytes;
 
-use super::{Column, Core, tell};
+use super::answers::tell;
+use super::unsynced::Column;
+use crate::core::Core;
 use crate::error::Result;
 use crate::region::Region;
 use crate::table::{Shape, Table};

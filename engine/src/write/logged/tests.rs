@@ -5,10 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::channel;
 
-use basalt_store::{FamilyDescriptor, SplitAt, Store as _, TableDescriptor, TableName};
+use basalt_store::{FamilyDescriptor, MutationBatch, SplitAt, Store as _, TableDescriptor, TableName, Timestamp};
+use bytes::Bytes;
 
 use super::*;
 use crate::io::SimFs;
+use crate::mutation::MutationWriter;
 use crate::{Engine, EngineOptions, Workers};
 
 /// An engine with a table of one region.
