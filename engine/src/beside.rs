@@ -11,17 +11,15 @@
 //! [`Region::stop_deletes`]: crate::region::Region::stop_deletes
 
 use std::collections::HashMap;
-use std::sync::{Arc, RwLockWriteGuard};
+use std::sync::Arc;
 
 use basalt_store::{Fold, Timestamp, with_causes};
 
-use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::id::FamilyId;
 use crate::memtable::Memtable;
 use crate::merge::CellSource as _;
-use crate::output::Output;
-use crate::region::{Frozen, Region, RegionFile, View};
+use crate::region::{Frozen, RegionFile, View};
 use crate::source::{FamilyRead, Source};
 
 /// What a pass over a family's memtables or files must know of the rest of the region.
@@ -163,57 +161,24 @@ impl<'a> Beside<'a> {
         self.read.id
     }
 
-    /// Whether the pass's output may have folded what a tombstone masks that came since: into a row of the output, or into a
+    /// Whether the file that the pass made may have folded what a tombstone masks that came since: into a row of the file, or into a
     /// memtable that is a file by now. `view` is the present one, and no delete is under way.
-    fn has_grown(&self, view: &View, output: &Output) -> bool {
+    pub(crate) fn has_grown(&self, view: &View, made: &RegionFile) -> bool {
         let was_there = |file: &RegionFile| self.files.iter().any(|known| Arc::ptr_eq(&known.file.table, &file.table));
         let is_new = |(row, until): &(Box<[u8]>, Timestamp)| self.rows.get(row) != Some(until);
         let mut now = self.deleted_rows(view).into_iter().filter(is_new);
-        self.deleted_files(view).any(|file| !was_there(file)) || now.any(|(row, _)| self.is_in(output, &row))
+        self.deleted_files(view).any(|file| !was_there(file)) || now.any(|(row, _)| self.is_in(made, &row))
     }
 
-    /// Whether the output has a row; also where it cannot be read.
-    fn is_in(&self, output: &Output, row: &[u8]) -> bool {
+    /// Whether the file that the pass made has a row; also where it cannot be read.
+    fn is_in(&self, made: &RegionFile, row: &[u8]) -> bool {
         let is_there = || {
-            let mut source = self.read.open_file(&output.file);
+            let mut source = self.read.open_file(made);
             source.seek(row, b"")?;
             Ok::<_, Error>(source.cell().is_some_and(|cell| cell.row == row))
         };
         // A file may be without its filter.
-        output.file.table.may_contain_row(row) && is_there().unwrap_or(true)
-    }
-}
-
-impl Core {
-    /// Writes what a pass over some memtables or files makes, so that its folds undo no delete. No delete begins until the guard is
-    /// dropped, which is to be when the files are in the region's view.
-    ///
-    /// `write` is called again, to fold nothing, where a row of its first output may have been deleted in meanwhile.
-    ///
-    /// # Errors
-    /// Those of `write`.
-    pub(crate) fn write_beside<'r>(
-        &self,
-        region: &'r Region,
-        mut beside: Vec<Beside<'_>>,
-        mut write: impl FnMut(&mut [Beside<'_>]) -> Result<Vec<Output>>,
-    ) -> Result<(Vec<Output>, RwLockWriteGuard<'r, ()>)> {
-        let outputs = write(&mut beside)?;
-        let no_deletes = region.stop_deletes();
-        let view = region.view();
-        let is_undone = |output: &Output| {
-            let of_family = beside.iter().find(|beside| beside.family() == output.entry.family);
-            of_family.is_some_and(|beside| beside.has_grown(&view, output))
-        };
-        if !outputs.iter().any(is_undone) {
-            return Ok((outputs, no_deletes));
-        }
-        drop(no_deletes);
-        for output in outputs {
-            self.delete_file(output.entry.id);
-        }
-        let outputs = write(&mut [])?;
-        Ok((outputs, region.stop_deletes()))
+        made.table.may_contain_row(row) && is_there().unwrap_or(true)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sorted cells into a new file: what flush and compaction share.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLockWriteGuard};
 
 use basalt_store::{
     CellKind, CellRef, FamilyDescriptor, Fold, FoldedRow, KeepDeletedCells, Pass, Retention, RowPut, Rules, SeqNo,
@@ -16,7 +16,7 @@ use crate::io::{IoOp, publish};
 use crate::key_range::KeyRange;
 use crate::manifest::FileEntry;
 use crate::merge::{CellSource, Step};
-use crate::region::RegionFile;
+use crate::region::{Region, RegionFile};
 use crate::sstable::{Sstable, SstableOptions, SstableWriter};
 
 /// A file that is published and open, and not in the manifest yet.
@@ -105,6 +105,37 @@ impl Core {
         let file = RegionFile::new(id, Arc::new(table), range);
         assert!(file.part.is_none(), "BUG: a region writes rows of another one");
         Ok(Some(Output { entry, file }))
+    }
+
+    /// Writes what a pass over some memtables or files makes, so that its folds undo no delete. No delete begins until the guard is
+    /// dropped, which is to be when the files are in the region's view.
+    ///
+    /// `write` is called again, to fold nothing, where a row of its first output may have been deleted in meanwhile.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(crate) fn write_beside<'r>(
+        &self,
+        region: &'r Region,
+        mut beside: Vec<Beside<'_>>,
+        mut write: impl FnMut(&mut [Beside<'_>]) -> Result<Vec<Output>>,
+    ) -> Result<(Vec<Output>, RwLockWriteGuard<'r, ()>)> {
+        let outputs = write(&mut beside)?;
+        let no_deletes = region.stop_deletes();
+        let view = region.view();
+        let is_undone = |output: &Output| {
+            let of_family = beside.iter().find(|beside| beside.family() == output.entry.family);
+            of_family.is_some_and(|beside| beside.has_grown(&view, &output.file))
+        };
+        if !outputs.iter().any(is_undone) {
+            return Ok((outputs, no_deletes));
+        }
+        drop(no_deletes);
+        for output in outputs {
+            self.delete_file(output.entry.id);
+        }
+        let outputs = write(&mut [])?;
+        Ok((outputs, region.stop_deletes()))
     }
 
     /// Deletes files that want of room kept out of the manifest: tried again, they would fill the disk further.
