@@ -14,7 +14,6 @@ use crate::beside::Beside;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
-use crate::io::IoOp;
 use crate::manifest::Edit;
 use crate::merge::{CellSource, Direction, Merge};
 use crate::output::{FilePass, Output};
@@ -190,7 +189,7 @@ impl Core {
         let (mut earliest, mut count) = (Timestamp(u64::MAX), 0);
         cells.rewind()?;
         while let Some(cell) = cells.cell() {
-            self.check_goes_on(count)?;
+            self.jobs.check_goes_on(count)?;
             count += 1;
             if cell.kind == CellKind::Put {
                 earliest = earliest.min(cell.timestamp);
@@ -222,25 +221,6 @@ impl Core {
             self.delete_file(file.table.file_id());
         }
         Ok(())
-    }
-
-    /// Deletes a file that something let go of, unless the manifest names it still; readers that have it open go on.
-    ///
-    /// Once unnamed it is never named again.
-    pub(crate) fn delete_file(&self, id: FileId) {
-        if self.manifest().catalog().names_file(id) || self.held_files.defer(id) {
-            return;
-        }
-        let path = id.path(&self.dir);
-        match self.fs.remove(&path) {
-            // Two regions may have let go at once.
-            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {}
-            removed => {
-                if let Err(error) = removed.map_err(Error::io(IoOp::Remove, &path)) {
-                    tracing::warn!(%error, "a dropped file stays until the next start");
-                }
-            }
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What all parts of the engine share: the open store and its counters.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -14,7 +15,7 @@ use crate::gathered::Gathered;
 use crate::health::Condition;
 use crate::held_files::HeldFiles;
 use crate::id::FileId;
-use crate::io::FileSystem;
+use crate::io::{FileSystem, IoOp};
 use crate::jobs::Jobs;
 use crate::manifest::{Edit, Manifest};
 use crate::options::Limits;
@@ -239,6 +240,25 @@ impl Core {
 
     pub(crate) fn next_file(&self) -> u64 {
         self.next_file.load(Ordering::Relaxed)
+    }
+
+    /// Deletes a file that something let go of, unless the manifest names it still; readers that have it open go on.
+    ///
+    /// Once unnamed it is never named again.
+    pub(crate) fn delete_file(&self, id: FileId) {
+        if self.manifest().catalog().names_file(id) || self.held_files.defer(id) {
+            return;
+        }
+        let path = id.path(&self.dir);
+        match self.fs.remove(&path) {
+            // Two regions may have let go at once.
+            Err(source) if source.kind() == ErrorKind::NotFound => {}
+            removed => {
+                if let Err(error) = removed.map_err(Error::io(IoOp::Remove, &path)) {
+                    tracing::warn!(%error, "a dropped file stays until the next start");
+                }
+            }
+        }
     }
 
     pub(crate) fn manifest(&self) -> MutexGuard<'_, Manifest> {

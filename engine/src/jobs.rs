@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
+/// After so many cells a long work looks whether the engine closes.
+const LOOK_CELLS: u64 = 4096;
+
 /// Tells background threads that there may be work, and when to end; counts the works of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
@@ -70,6 +73,14 @@ impl Jobs {
         state.stopped = true;
         self.changed.notify_all();
         drop(self.changed.wait_while(state, |state| state.asked > 0));
+    }
+
+    /// Whether a long work goes on, which has come so many cells far.
+    ///
+    /// # Errors
+    /// `Closed`: the engine closes.
+    pub(crate) fn check_goes_on(&self, cells_count: u64) -> Result<()> {
+        if cells_count.is_multiple_of(LOOK_CELLS) && self.is_stopped() { Err(Error::Closed) } else { Ok(()) }
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -36,9 +36,6 @@ pub(crate) struct FilePass {
     pub(crate) is_merge: bool,
 }
 
-/// After so many cells a long work looks whether the engine closes.
-const LOOK_CELLS: u64 = 4096;
-
 impl FilePass {
     /// A flush: tombstones stay in any case.
     pub(crate) const FLUSH: FilePass = FilePass { pass: Pass::Retain, purge_delay_ms: 0, is_merge: false };
@@ -51,14 +48,6 @@ impl FilePass {
 }
 
 impl Core {
-    /// Whether a long work goes on, which has come so many cells far.
-    ///
-    /// # Errors
-    /// `Closed`: the engine closes.
-    pub(crate) fn check_goes_on(&self, cells_count: u64) -> Result<()> {
-        if cells_count.is_multiple_of(LOOK_CELLS) && self.jobs.is_stopped() { Err(Error::Closed) } else { Ok(()) }
-    }
-
     /// Writes what a pass keeps of `cells` into a new file; `None` when it keeps nothing. Rows are folded where what lies beside
     /// them allows it; none is where that is not told.
     ///
@@ -171,7 +160,7 @@ impl Core {
         let mut step = Step::OtherRow;
         for count in 0.. {
             if pass.is_merge {
-                self.check_goes_on(count)?;
+                self.jobs.check_goes_on(count)?;
             }
             if let Some(cell) = cells.cell() {
                 sieve.take(&cell, step)?;
