@@ -9,7 +9,6 @@ use basalt_store::TableName;
 use bytes::Bytes;
 
 use crate::backup::Progress;
-use crate::block_cache::BlockCache;
 use crate::data_folder::{lock_dir, open_file};
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
@@ -18,7 +17,7 @@ use crate::manifest::{Catalog, FileEntry, Manifest};
 use crate::mutation::LoggedBatch;
 use crate::options::EngineOptions;
 use crate::record::Record;
-use crate::sstable::{BlockCodecs, Sstable};
+use crate::sstable::{BlockCache, BlockCodecs, Sstable};
 use crate::wal::replay;
 
 /// What a file of a data folder is.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use basalt_store::{Clock, Fold, TableName, Timestamp, Trigger};
 
-use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::gathered::Gathered;
 use crate::health::Condition;
@@ -23,7 +22,7 @@ use crate::region::Region;
 use crate::reserve::Reserve;
 use crate::scan_threads::ScanThreads;
 use crate::side_log::{SideLogs, forget_all};
-use crate::sstable::BlockCodecs;
+use crate::sstable::{BlockCache, BlockCodecs};
 use crate::stats::Counters;
 use crate::table::Table;
 use crate::wal::Wal;

@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::io::{FileLock, FileSystem, IoOp};
 use crate::manifest::FileEntry;
-use crate::sstable::{BlockCodecs, Sstable};
+use crate::sstable::{BlockCache, BlockCodecs, Sstable};
 
 /// The file whose lock is the folder's.
 pub(crate) const LOCK: &str = "LOCK";

@@ -13,7 +13,6 @@ use bytes::Bytes;
 
 use crate::background::Background;
 use crate::backup::{BackedUp, Progress, check_openable};
-use crate::block_cache::BlockCache;
 use crate::core::{Core, Surroundings};
 use crate::data_folder::lock_dir;
 use crate::error::{Error, Result};
@@ -22,6 +21,7 @@ use crate::io::FileLock;
 use crate::options::{EngineOptions, Limits, Workers};
 use crate::recovery::recover;
 use crate::reserve::Reserve;
+use crate::sstable::BlockCache;
 use crate::stats::Stats;
 use crate::table::Table;
 

@@ -7,11 +7,10 @@ use basalt_store::{CellRef, Packing, Timestamp};
 use bytes::Bytes;
 
 use crate::audit::Folder;
-use crate::block_cache::Caching;
 use crate::error::Result;
 use crate::io::FileSystem;
 use crate::merge::{CellSource, Direction};
-use crate::sstable::{BlockCodecs, ReadOptions, Sstable, SstableCursor};
+use crate::sstable::{BlockCodecs, Caching, ReadOptions, Sstable, SstableCursor};
 
 /// An SSTable, open to be looked at.
 #[derive(Debug)]

@@ -14,7 +14,7 @@
 //! | WAL | `wal` |
 //! | memtable | `memtable` |
 //! | flush, compaction | `flush`, `compaction`, both through `output`, on the threads of `background` |
-//! | SSTable | `sstable`, its filters `bloom`, its blocks in memory `block_cache` |
+//! | SSTable | `sstable`, with its blocks in memory; its filters `bloom` |
 //! | merge | `merge` over the streams of `source` |
 //! | read | `read` |
 //! | backup and restore; proof, look and repair of a closed folder | `backup`, which keeps files by `held_files`; `audit`, `inspect`, `repair` |
@@ -33,7 +33,6 @@ mod audit;
 mod background;
 mod backup;
 mod beside;
-mod block_cache;
 mod block_count;
 mod bloom;
 mod compaction;

@@ -7,7 +7,6 @@ use basalt_store::{
 };
 use bytes::Bytes;
 
-use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
 use crate::core::Core;
 use crate::error::Result;
@@ -15,7 +14,7 @@ use crate::memtable::LonePuts;
 use crate::merge::{CellSource, Direction, Merge, Step};
 use crate::region::View;
 use crate::source::{FamilyRead, RowByColumns, Source};
-use crate::sstable::BlockCodecs;
+use crate::sstable::{BlockCodecs, Caching};
 use crate::table::{Shape, Table};
 
 mod scan;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use basalt_store::{CellRef, Packing, TimeRange};
 use bytes::Bytes;
 
-use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
 use crate::error::Result;
 use crate::id::FamilyId;
@@ -13,7 +12,7 @@ use crate::key_range::{KeyRange, Part};
 use crate::memtable::{Memtable, MemtableCursor, MemtableRowCursor};
 use crate::merge::{CellSource, Direction, Merge, Step};
 use crate::region::{RegionFile, View};
-use crate::sstable::{BlockCodec, PackedBlock, ReadOptions, SstableCursor};
+use crate::sstable::{BlockCodec, Caching, PackedBlock, ReadOptions, SstableCursor};
 
 /// A memtable's or a file's cells.
 #[derive(Debug)]

@@ -16,6 +16,7 @@
 //! - A file is never changed once published.
 
 mod block;
+mod block_cache;
 mod codec;
 mod cursor;
 mod filter;
@@ -43,7 +44,6 @@ use std::sync::{Arc, OnceLock};
 use basalt_store::with_causes;
 use bytes::Bytes;
 
-use crate::block_cache::{BlockCache, Caching, FilterRoom};
 use crate::bloom::Bloom;
 use crate::error::{Error, Result};
 use crate::id::FileId;
@@ -57,12 +57,13 @@ use input::Malformed;
 use leaves::BlockIndex;
 
 pub(crate) use block::Block;
+pub(crate) use block_cache::{BlockCache, Caching};
+use block_cache::{Cached, FilterRoom};
 pub use codec::{BlockCodec, BlockCodecs};
 pub(crate) use cursor::{ReadOptions, SstableCursor};
 pub(crate) use metadata::Metadata;
-use packed::Columns;
 pub use packed::PackedBlock;
-pub(crate) use packed::{Cached, Loaded};
+use packed::{Columns, Loaded};
 pub(crate) use remains::Remains;
 #[cfg(test)]
 pub(crate) use span::TimeSpan;

@@ -11,14 +11,13 @@ use basalt_store::{
 };
 
 use super::{Rows, cost, open_families};
-use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::key_range::KeyRange;
 use crate::merge::Direction;
 use crate::region::Region;
-use crate::sstable::BlockCodecs;
+use crate::sstable::{BlockCodecs, Caching};
 use crate::table::{Shape, Table};
 
 /// A scan that has looked at so many rows hands on what it has, be it nothing: whoever reads it may give up then.

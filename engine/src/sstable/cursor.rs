@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use basalt_store::{CellRef, Packing, TimeRange};
 
-use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
 use crate::error::{Error, Result};
 use crate::merge::{CellSource, Direction, Step};
 
 use super::block::{BlockCursor, Next};
+use super::block_cache::Caching;
 use super::input::{Malformed, Parsed};
 use super::leaves::{BlockAt, Blocks};
 use super::packed::{Loaded, PackedBlock, PackedCursor, Parts};

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use basalt_store::TimeRange;
 
-use crate::block_cache::Caching;
 use crate::error::Result;
 
+use super::block_cache::{Cached, Caching};
 use super::format::{Frame, HEADER_BYTES, SectionKind};
 use super::index::{IndexBlock, IndexEntry};
-use super::packed::Cached;
 use super::{Sstable, codec, layout_damage, read_vec};
 
 /// A leaf is refused above this size, decoded or stored. The writer's have 64 KiB and one entry, of 66 kB at most.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use basalt_store::{CellKind, CellRef, Packed, PackedRows, Packing, SeqNo, Timestamp};
 
 use super::Block;
-use super::index::IndexBlock;
 use super::marks::RowMarks;
 
 /// A block of rows that are one put each, kept by columns. Row numbers are below [`PackedBlock::rows_count`].
@@ -61,7 +60,8 @@ impl Columns {
         Self { block, marks }
     }
 
-    fn memory_bytes(&self) -> usize {
+    /// Bytes of memory that it keeps.
+    pub(super) fn memory_bytes(&self) -> usize {
         self.block.memory_bytes() + self.marks.memory_bytes()
     }
 
@@ -87,24 +87,6 @@ pub(crate) enum Loaded {
     Image(Block),
     /// By columns.
     Packed(Arc<Columns>),
-}
-
-/// What is kept in memory of a file, until others need its place.
-#[derive(Debug, Clone)]
-pub(crate) enum Cached {
-    Data(Loaded),
-    Leaf(Arc<IndexBlock>),
-}
-
-impl Cached {
-    /// Bytes of memory that it keeps.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        match self {
-            Self::Data(Loaded::Image(block)) => block.memory_bytes(),
-            Self::Data(Loaded::Packed(columns)) => columns.memory_bytes(),
-            Self::Leaf(leaf) => leaf.memory_bytes(),
-        }
-    }
 }
 
 /// Stands on one row of a block.

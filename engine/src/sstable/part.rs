@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use crate::block_cache::Caching;
 use crate::error::Result;
 use crate::key_range::KeyRange;
 
 use super::Sstable;
+use super::block_cache::Caching;
 use super::index::IndexBlock;
 use super::leaves::BlockIndex;
 

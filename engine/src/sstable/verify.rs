@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use basalt_store::{CellRef, TimeRange};
 use bytes::Bytes;
 
-use crate::block_cache::Caching;
 use crate::bloom::Bloom;
 use crate::error::{Error, Result};
 
 use super::block::{Block, BlockCursor, Next};
+use super::block_cache::Caching;
 use super::codec;
 use super::format::{Frame, Place, SectionKind};
 use super::metadata::Metadata;

@@ -7,7 +7,6 @@
 //! simulated history repeats.
 
 use std::hash::{BuildHasher, Hasher};
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,8 +14,9 @@ use basalt_store::FamilyDescriptor;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
+use super::index::IndexBlock;
+use super::packed::Loaded;
 use crate::id::FileId;
-use crate::sstable::Cached;
 
 /// Eight locks: enough for as many readers as cores, few enough that a small cache still holds a block a shard.
 const SHARDS: usize = 8;
@@ -33,6 +33,24 @@ const FILTER_PART: u64 = 8;
 
 type Key = (FileId, u64);
 type Blocks = Cache<Key, Cached, Weight, FixedHash, DefaultLifecycle<Key, Cached>>;
+
+/// What is kept in memory of a file, until others need its place.
+#[derive(Debug, Clone)]
+pub(crate) enum Cached {
+    Data(Loaded),
+    Leaf(Arc<IndexBlock>),
+}
+
+impl Cached {
+    /// Bytes of memory that it keeps.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Data(Loaded::Image(block)) => block.memory_bytes(),
+            Self::Data(Loaded::Packed(columns)) => columns.memory_bytes(),
+            Self::Leaf(leaf) => leaf.memory_bytes(),
+        }
+    }
+}
 
 /// Where a block that is read from a file goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +216,7 @@ impl Hasher for FixedHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sstable::{Block, Loaded};
+    use crate::sstable::Block;
 
     fn block() -> Cached {
         Cached::Data(Loaded::Image(Block::of_one_row(b"row", 1000)))
