@@ -17,6 +17,7 @@
 
 mod block;
 mod block_cache;
+mod block_index;
 mod codec;
 mod cursor;
 mod filter;
@@ -30,8 +31,10 @@ mod marks;
 mod metadata;
 mod packed;
 mod part;
+mod place;
 mod remains;
 mod salvage;
+mod sections;
 mod span;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -49,12 +52,13 @@ use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::io::{File, IoOp};
 
-use format::{
-    FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Place, SECTION_BYTES_MAX, SectionKind, Version,
-};
-use index::{IndexBlock, IndexEntry};
+use block_index::BlockIndex;
+use codec::find_codec;
+use format::{FOOTER_BYTES, Footer, Frame, HEADER_BYTES, SectionKind, Version};
+use index::IndexEntry;
 use input::Malformed;
-use leaves::BlockIndex;
+use place::Place;
+use sections::Sections;
 
 pub(crate) use block::Block;
 pub(crate) use block_cache::{BlockCache, Caching};
@@ -124,13 +128,13 @@ impl Sstable {
         if file_bytes < least {
             return Err(start.corrupt("file length", least, file_bytes));
         }
-        let version = format::check_header(&start, &read_array(&*file, &start)?)?;
+        let version = format::check_header(&start, &start.read_array(&*file)?)?;
         let footer_at = start.at(file_bytes - FOOTER_BYTES as u64);
-        let footer = Footer::decode(&footer_at, &read_array(&*file, &footer_at)?, version)?;
+        let footer = Footer::decode(&footer_at, &footer_at.read_array(&*file)?, version)?;
 
         let sections = Sections { file: &*file, start, footer };
         let metadata = sections.metadata()?;
-        let codec = find_codec(path, &metadata, codecs)?;
+        let codec = find_codec(path, &metadata.codec, codecs)?;
         let index = sections.index(&metadata)?;
         let (path, filter) = (path.to_path_buf(), OnceLock::new());
         let table = Self { file, path, file_id, file_bytes, version, footer, metadata, index, filter, codec, cache };
@@ -142,7 +146,7 @@ impl Sstable {
 
     /// The id that a file was written under, by its header, where that is sound.
     pub(crate) fn own_id(file: &dyn File, path: &Path, named: FileId) -> Option<FileId> {
-        let header = read_array(file, &Place { path, file_id: named, offset: 0 }).ok()?;
+        let header = Place { path, file_id: named, offset: 0 }.read_array(file).ok()?;
         format::header_id(path, &header)
     }
 
@@ -270,14 +274,14 @@ impl Sstable {
 
     /// A block's frame as it lies in the file.
     fn read_stored(&self, entry: &IndexEntry) -> Result<Bytes> {
-        read_vec(&*self.file, &self.place(entry.offset), entry.frame_bytes as usize).map(Bytes::from)
+        self.place(entry.offset).read_vec(&*self.file, entry.frame_bytes as usize).map(Bytes::from)
     }
 
     /// The block of a frame in `bytes` whose checksum is proved.
     fn parse_block(&self, entry: &IndexEntry, frame: &Frame<'_>, bytes: &Bytes) -> Result<Block> {
         let place = self.place(entry.offset);
         let image = codec::decode_shared(&place, frame, bytes, self.codec.as_deref())?;
-        let read = Block::parse(image, self.version.layout()).map_err(|malformed| layout_damage(&place, malformed))?;
+        let read = Block::parse(image, self.version.layout()).map_err(|malformed| place.malformed(malformed))?;
         place.require("number of cells", entry.count.into(), read.cells_count().into())?;
         Ok(read)
     }
@@ -289,7 +293,7 @@ impl Sstable {
     /// A checksum that fits over a layout that does not: written so, by us.
     #[cold]
     fn malformed(&self, offset: u64, malformed: Malformed) -> Error {
-        layout_damage(&self.place(offset), malformed)
+        self.place(offset).malformed(malformed)
     }
 }
 
@@ -297,90 +301,4 @@ impl Sstable {
 pub(crate) fn tell_of_filter(error: &Error) {
     let error = with_causes(error);
     tracing::error!(error, "a file is read without its bloom filter; a compaction or a repair writes it anew");
-}
-
-/// Reads the sections that lie between the data blocks and the footer.
-#[derive(Debug, Clone, Copy)]
-struct Sections<'a> {
-    file: &'a dyn File,
-    start: Place<'a>,
-    footer: Footer,
-}
-
-impl Sections<'_> {
-    fn metadata(&self) -> Result<Metadata> {
-        let place = self.start.at(self.footer.metadata_offset);
-        let end = self.footer.file_bytes - FOOTER_BYTES as u64; // as its decoder checks
-        let image = self.section(SectionKind::Metadata, place, end)?;
-        Metadata::decode(&image).map_err(|malformed| layout_damage(&place, malformed))
-    }
-
-    /// The index, if one leaf is all of it, else its root.
-    fn index(&self, metadata: &Metadata) -> Result<BlockIndex> {
-        let place = self.start.at(self.footer.index_offset);
-        let bytes = self.stored(place, self.footer.bloom_offset)?;
-        let kind = bytes.first_chunk().and_then(Frame::measure).map(|(kind, _)| kind);
-        let kind = kind.filter(|kind| *kind == SectionKind::IndexRoot).unwrap_or(SectionKind::Index);
-        let image = Bytes::from(codec::decode(&place, &Frame::open(&place, kind, &bytes)?, None)?);
-        let read = match kind {
-            SectionKind::IndexRoot => IndexBlock::decode_root(image).map(BlockIndex::Root),
-            _ => IndexBlock::decode_leaf(image, HEADER_BYTES as u64).map(|leaf| BlockIndex::Leaf(Arc::new(leaf))),
-        };
-        let index = read.map_err(|malformed| layout_damage(&place, malformed))?;
-        place.require("end of blocks", self.footer.index_offset, index.held().end())?;
-        place.require("number of blocks", metadata.blocks_count.into(), index.blocks_count())?;
-        Ok(index)
-    }
-
-    fn bloom(&self, metadata: &Metadata) -> Result<Option<Bloom>> {
-        let place = self.start.at(self.footer.bloom_offset);
-        if self.footer.bloom_offset == self.footer.metadata_offset {
-            return Ok(None);
-        }
-        let image: Bytes = self.section(SectionKind::Bloom, place, self.footer.metadata_offset)?.into();
-        let chunks = filter::decode(&image).map_err(|malformed| layout_damage(&place, malformed))?;
-        let count = chunks.len() as u64;
-        let bloom = Bloom::from_chunks(metadata.bloom, chunks);
-        bloom.map(Some).ok_or_else(|| place.corrupt("bloom filter chunks", count, 0))
-    }
-
-    fn section(&self, kind: SectionKind, place: Place<'_>, end: u64) -> Result<Vec<u8>> {
-        codec::decode(&place, &Frame::open(&place, kind, &self.stored(place, end)?)?, None)
-    }
-
-    fn stored(&self, place: Place<'_>, end: u64) -> Result<Vec<u8>> {
-        let length = end - place.offset; // the footer's offsets ascend, as its decoder checks
-        let bounds = FRAME_HEAD_BYTES as u64..=(FRAME_HEAD_BYTES + SECTION_BYTES_MAX) as u64;
-        let length = usize::try_from(length)
-            .ok()
-            .filter(|_| bounds.contains(&length))
-            .ok_or_else(|| place.corrupt("section length", *bounds.end(), length))?;
-        read_vec(self.file, &place, length)
-    }
-}
-
-fn find_codec(path: &Path, metadata: &Metadata, codecs: &BlockCodecs) -> Result<Option<Arc<dyn BlockCodec>>> {
-    if metadata.codec.is_empty() {
-        return Ok(None);
-    }
-    let found = codecs.find(&metadata.codec).map(Arc::clone);
-    let unknown = || Error::UnknownCodec { file: path.to_path_buf(), codec: metadata.codec.clone() };
-    found.map(Some).ok_or_else(unknown)
-}
-
-#[cold]
-fn layout_damage(place: &Place<'_>, malformed: Malformed) -> Error {
-    place.corrupt("last readable position of the decoded section", u64::MAX, malformed.position as u64)
-}
-
-fn read_array<const N: usize>(file: &dyn File, place: &Place<'_>) -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    file.read_exact_at(place.offset, &mut bytes).map_err(Error::io(IoOp::Read, place.path))?;
-    Ok(bytes)
-}
-
-fn read_vec(file: &dyn File, place: &Place<'_>, length: usize) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; length];
-    file.read_exact_at(place.offset, &mut bytes).map_err(Error::io(IoOp::Read, place.path))?;
-    Ok(bytes)
 }

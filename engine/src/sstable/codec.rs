@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use basalt_store::PackedPoint;
@@ -16,9 +17,9 @@ use zstd::zstd_safe;
 
 use crate::error::{Error, Result};
 
-use super::PackedBlock;
-use super::format::{Frame, Place};
-use super::packed::wrong_summary;
+use super::format::Frame;
+use super::packed::{PackedBlock, wrong_summary};
+use super::place::Place;
 
 /// The payload is the image.
 const PLAIN: u8 = 1;
@@ -83,6 +84,18 @@ impl BlockCodecs {
     pub fn find(&self, name: &str) -> Option<&Arc<dyn BlockCodec>> {
         self.0.iter().find(|codec| codec.name() == name)
     }
+}
+
+/// The codec that a file names, if it names one.
+///
+/// # Errors
+/// `UnknownCodec` for one that is not registered here.
+pub(super) fn find_codec(path: &Path, name: &str, codecs: &BlockCodecs) -> Result<Option<Arc<dyn BlockCodec>>> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let found = codecs.find(name).map(Arc::clone);
+    found.map(Some).ok_or_else(|| Error::UnknownCodec { file: path.to_path_buf(), codec: name.into() })
 }
 
 /// Encodes sections; keeps its buffers and zstd's context from one to the next.

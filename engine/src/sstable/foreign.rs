@@ -6,9 +6,10 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::block::{Block, BlockCursor, Next};
-use super::format::{FOOTER_BYTES, Footer, Frame, Layout, Place, SectionKind, Version};
+use super::format::{FOOTER_BYTES, Footer, Frame, Layout, SectionKind, Version};
 use super::index::IndexBlock;
 use super::metadata::Metadata;
+use super::place::Place;
 use super::{codec, filter};
 
 /// A block's image, in either layout.

@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use super::place::Place;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 
@@ -117,43 +118,6 @@ impl SectionKind {
         SectionKind::IndexLeaf,
         SectionKind::IndexRoot,
     ];
-}
-
-/// Where bytes lie: what every checksum binds them to and every damage report names.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    /// The file's name.
-    pub(super) path: &'a Path,
-    /// The file's id.
-    pub(super) file_id: FileId,
-    /// Offset in the file.
-    pub(super) offset: u64,
-}
-
-impl Place<'_> {
-    /// The same file at another offset.
-    pub(super) fn at(self, offset: u64) -> Self {
-        Self { offset, ..self }
-    }
-
-    /// A report of damage here.
-    #[cold]
-    pub(super) fn corrupt(&self, what: &'static str, expected: u64, found: u64) -> Error {
-        Error::Corrupt { file: self.path.to_path_buf(), offset: self.offset, what, expected, found }
-    }
-
-    /// Refuses a field that is not what it must be.
-    pub(super) fn require(&self, what: &'static str, expected: u64, found: u64) -> Result<()> {
-        if expected == found { Ok(()) } else { Err(self.corrupt(what, expected, found)) }
-    }
-
-    /// The checksum of `bytes` at this place.
-    fn checksum(&self, bytes: &[u8]) -> u32 {
-        let mut place = [0; 16];
-        put(&mut place, 0, &self.file_id.0.to_le_bytes());
-        put(&mut place, 8, &self.offset.to_le_bytes());
-        crc32c::crc32c_append(crc32c::crc32c(&place), bytes)
-    }
 }
 
 /// Where the sections after the data blocks begin. They follow each other without a gap: the index or its root, bloom filter (absent

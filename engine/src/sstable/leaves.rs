@@ -1,4 +1,4 @@
-//! The block index of an open file: which block comes where, leaf by leaf.
+//! Walks over the data blocks of an open file, by its index, leaf by leaf.
 //!
 //! What a file of years has of index would fill memory: its leaves are read when they are needed, through the block cache.
 
@@ -10,78 +10,13 @@ use basalt_store::TimeRange;
 use crate::error::Result;
 
 use super::block_cache::{Cached, Caching};
-use super::format::{Frame, HEADER_BYTES, SectionKind};
+use super::block_index::BlockIndex;
+use super::format::{Frame, SectionKind};
 use super::index::{IndexBlock, IndexEntry};
-use super::{Sstable, codec, layout_damage, read_vec};
+use super::{Sstable, codec};
 
 /// A leaf is refused above this size, decoded or stored. The writer's have 64 KiB and one entry, of 66 kB at most.
 const LEAF_BYTES_MAX: usize = 1024 * 1024;
-
-/// What is in memory of the index while the file is open.
-#[derive(Debug)]
-pub(super) enum BlockIndex {
-    /// All of it.
-    Leaf(Arc<IndexBlock>),
-    Root(IndexBlock),
-}
-
-impl BlockIndex {
-    /// What is in memory, whichever it is.
-    pub(super) fn held(&self) -> &IndexBlock {
-        match self {
-            Self::Leaf(leaf) => leaf,
-            Self::Root(root) => root,
-        }
-    }
-
-    /// Data blocks of the file.
-    pub(super) fn blocks_count(&self) -> u64 {
-        match self {
-            Self::Leaf(leaf) => leaf.len() as u64,
-            Self::Root(root) => root.total(),
-        }
-    }
-
-    /// Where the block before one of those in memory ends; for the first one, where blocks of the file begin.
-    fn end_before(&self, block: usize) -> u64 {
-        block.checked_sub(1).map_or(HEADER_BYTES as u64, |before| self.held().entry(before).end())
-    }
-
-    /// Bytes from there to the end of this one: of a leaf, with the data blocks that it tells of.
-    pub(super) fn extent(&self, block: usize) -> u64 {
-        self.held().entry(block).end() - self.end_before(block) // they ascend
-    }
-
-    /// The leaf in which [`IndexBlock::find`] finds a column.
-    fn find(&self, row: &[u8], qualifier: &[u8]) -> usize {
-        match self {
-            Self::Leaf(_) => 0,
-            Self::Root(root) => root.find(row, qualifier),
-        }
-    }
-
-    /// The leaf in which [`IndexBlock::find_reverse`] finds a row.
-    fn find_reverse(&self, row: &[u8]) -> Option<usize> {
-        match self {
-            Self::Leaf(_) => Some(0),
-            Self::Root(root) => root.find_reverse(row),
-        }
-    }
-
-    fn next_within(&self, from: usize, range: TimeRange) -> Option<usize> {
-        match self {
-            Self::Leaf(_) => (from == 0).then_some(0),
-            Self::Root(root) => root.next_within(from, range),
-        }
-    }
-
-    fn previous_within(&self, end: usize, range: TimeRange) -> Option<usize> {
-        match self {
-            Self::Leaf(_) => (end > 0).then_some(0),
-            Self::Root(root) => root.previous_within(end, range),
-        }
-    }
-}
 
 /// A data block by its place in the index; keeps the leaf that tells of it.
 #[derive(Debug, Clone)]
@@ -269,12 +204,12 @@ impl Sstable {
             let most = LEAF_BYTES_MAX as u64;
             if bytes <= LEAF_BYTES_MAX { Ok(bytes) } else { Err(place.corrupt("length of a leaf", most, bytes as u64)) }
         };
-        let bytes = read_vec(&*self.file, &place, within(entry.frame_bytes as usize)?)?;
+        let bytes = place.read_vec(&*self.file, within(entry.frame_bytes as usize)?)?;
         let frame = Frame::open(&place, SectionKind::IndexLeaf, &bytes)?;
         within(frame.raw_bytes)?;
         let image = codec::decode(&place, &frame, None)?;
         let read = IndexBlock::decode_leaf(image.into(), self.index.end_before(leaf))
-            .map_err(|malformed| layout_damage(&place, malformed))?;
+            .map_err(|malformed| place.malformed(malformed))?;
         place.require("end of blocks", entry.offset, read.end())?;
         place.require("leaf of the block index", 1, read.is_told_by(root, leaf).into())?;
         Ok(read)

@@ -7,8 +7,8 @@ use crate::key_range::KeyRange;
 
 use super::Sstable;
 use super::block_cache::Caching;
+use super::block_index::BlockIndex;
 use super::index::IndexBlock;
-use super::leaves::BlockIndex;
 
 /// A file of more leaves in the range is parted between leaves.
 const LEAVES_READ_MAX: usize = 32;

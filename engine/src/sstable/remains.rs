@@ -15,13 +15,12 @@ use crate::io::{File, IoOp};
 use crate::repair::Loss;
 
 use super::block::Block;
-use super::codec;
-use super::format::{
-    self, FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Layout, Place, SectionKind, Version,
-};
+use super::codec::{self, find_codec};
+use super::format::{self, FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Layout, SectionKind, Version};
+use super::place::Place;
 use super::salvage::{prove_cells, tell_missing, walk_cells};
 use super::writer::LastCell;
-use super::{BlockCodec, BlockCodecs, Metadata, Sstable, find_codec, layout_damage, read_array, read_vec};
+use super::{BlockCodec, BlockCodecs, Metadata, Sstable};
 
 /// Frames are looked for in pieces of so many bytes: of a piece that the disk does not give none is found.
 const PIECE_BYTES: u64 = 4096;
@@ -69,7 +68,7 @@ impl Remains {
         let start = Place { path, file_id, offset: 0 };
         let Some(footer_at) = file_bytes.checked_sub(FOOTER_BYTES as u64) else { return Ok(None) };
         let footer = read_footer(&*file, &start.at(footer_at));
-        let header = read_array(&*file, &start).and_then(|header| format::check_header(&start, &header));
+        let header = start.read_array(&*file).and_then(|header| format::check_header(&start, &header));
         let Some(version) = header.ok().or(footer.map(|(version, _)| version)) else { return Ok(None) };
         let len = file.len().map_err(Error::io(IoOp::Len, path))?;
         let Frames { found, mut gaps } = Frames::find(&*file, &start.at(HEADER_BYTES as u64), footer_at.min(len));
@@ -88,7 +87,7 @@ impl Remains {
         let metadata = found.iter().find(|(kind, ..)| *kind == SectionKind::Metadata);
         let metadata = metadata.and_then(|(_, offset, length)| read_metadata(&*file, &start.at(*offset), *length));
         let codec = match (&metadata, family) {
-            (Some(metadata), _) => find_codec(path, metadata, codecs)?,
+            (Some(metadata), _) => find_codec(path, &metadata.codec, codecs)?,
             (None, family) => family.and_then(|family| codecs.find(&family.block_encoding)).map(Arc::clone),
         };
         let family = family.map(|family| family.name.clone()).unwrap_or_default();
@@ -155,10 +154,10 @@ impl Remains {
     }
 
     fn prove(&self, place: &Place<'_>, length: usize, last: &LastCell) -> Result<(Block, LastCell)> {
-        let bytes = Bytes::from(read_vec(&*self.file, place, length)?);
+        let bytes = Bytes::from(place.read_vec(&*self.file, length)?);
         let frame = Frame::open(place, SectionKind::Data, &bytes)?;
         let image = codec::decode_shared(place, &frame, &bytes, self.codec.as_deref())?;
-        let block = Block::parse(image, self.layout).map_err(|malformed| layout_damage(place, malformed))?;
+        let block = Block::parse(image, self.layout).map_err(|malformed| place.malformed(malformed))?;
         let last = prove_cells(place, &block, (&self.family, last), None)?;
         Ok((block, last))
     }
@@ -196,12 +195,12 @@ impl Frames {
 /// What a frame that proves holds, and its length.
 fn prove_frame(file: &dyn File, place: &Place<'_>, end: u64) -> Result<(SectionKind, usize)> {
     let room = end - place.offset;
-    let head = read_array::<FRAME_HEAD_BYTES>(file, place)?;
+    let head = place.read_array::<FRAME_HEAD_BYTES>(file)?;
     let (kind, length) = Frame::measure(&head).ok_or_else(|| place.corrupt("section head", 1, 0))?;
     if length as u64 > room {
         return Err(place.corrupt("section length", room, length as u64));
     }
-    Frame::open(place, kind, &read_vec(file, place, length)?)?;
+    Frame::open(place, kind, &place.read_vec(file, length)?)?;
     Ok((kind, length))
 }
 
@@ -210,7 +209,7 @@ fn next_frame(file: &dyn File, from: &Place<'_>, end: u64) -> u64 {
     let (mut read_to, mut window) = (from.offset, Vec::new());
     while read_to < end {
         let length = (PIECE_BYTES - read_to % PIECE_BYTES).min(end - read_to);
-        match read_vec(file, &from.at(read_to), usize::try_from(length).unwrap_or_default()) {
+        match from.at(read_to).read_vec(file, usize::try_from(length).unwrap_or_default()) {
             Ok(piece) => window.extend_from_slice(&piece),
             Err(_) => window.clear(),
         }
@@ -229,12 +228,12 @@ fn next_frame(file: &dyn File, from: &Place<'_>, end: u64) -> u64 {
 
 /// A footer that proves, with the version that it tells.
 fn read_footer(file: &dyn File, place: &Place<'_>) -> Option<(Version, Footer)> {
-    let bytes = read_array(file, place).ok()?;
+    let bytes = place.read_array(file).ok()?;
     Version::ALL.into_iter().find_map(|version| Some((version, Footer::decode(place, &bytes, version).ok()?)))
 }
 
 fn read_metadata(file: &dyn File, place: &Place<'_>, length: usize) -> Option<Metadata> {
-    let bytes = read_vec(file, place, length).ok()?;
+    let bytes = place.read_vec(file, length).ok()?;
     let frame = Frame::open(place, SectionKind::Metadata, &bytes).ok()?;
     Metadata::decode(&codec::decode(place, &frame, None).ok()?).ok()
 }

@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::inspect::BlockFigures;
 use crate::repair::Loss;
 
+use super::Sstable;
 use super::block::{Block, BlockCursor, Next};
-use super::format::Place;
 use super::leaves::BlockAt;
 use super::metadata::Metadata;
+use super::place::Place;
 use super::remains::Remains;
 use super::writer::{LastCell, check_bounds};
-use super::{Sstable, layout_damage};
 
 impl Sstable {
     /// The data blocks as the index has them.
@@ -146,7 +146,7 @@ pub(super) fn walk_cells(
     family: &[u8],
     take: &mut dyn FnMut(&CellRef<'_>) -> Result<()>,
 ) -> Result<()> {
-    let malformed = |malformed| layout_damage(place, malformed);
+    let malformed = |malformed| place.malformed(malformed);
     let mut cursor = BlockCursor::at_row(block, 0, Vec::new()).map_err(malformed)?;
     loop {
         take(&cursor.cell(family))?;

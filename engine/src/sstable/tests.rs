@@ -13,6 +13,7 @@ use basalt_store::{BloomFilter, CellKind, CellRef, Compression, Packing, SeqNo, 
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::format::SECTION_BYTES_MAX;
 use super::*;
 use crate::key_range::KeyRange;
 use crate::merge::{CellSource, Direction};
@@ -179,14 +180,14 @@ pub(crate) fn rewrite_block(table: &Sstable, block: usize, edit: impl FnOnce(&mu
 /// Likewise what a file tells of itself.
 pub(crate) fn rewrite_metadata(table: &Sstable, edit: impl FnOnce(&mut [u8])) {
     let end = table.place(table.file_bytes - FOOTER_BYTES as u64);
-    let footer = Footer::decode(&end, &read_array(&*table.file, &end).unwrap(), table.version).unwrap();
+    let footer = Footer::decode(&end, &end.read_array(&*table.file).unwrap(), table.version).unwrap();
     rewrite_section(table, SectionKind::Metadata, footer.metadata_offset..end.offset, edit);
 }
 
 fn rewrite_section(table: &Sstable, kind: SectionKind, range: Range<u64>, edit: impl FnOnce(&mut [u8])) {
     let place = table.place(range.start);
     let length = usize::try_from(range.end - range.start).unwrap();
-    let mut bytes = read_vec(&*table.file, &place, length).unwrap();
+    let mut bytes = place.read_vec(&*table.file, length).unwrap();
     let mut image = codec::decode(&place, &Frame::open(&place, kind, &bytes).unwrap(), None).unwrap();
     edit(&mut image);
     bytes.clear();

@@ -8,14 +8,16 @@ use bytes::Bytes;
 use crate::bloom::Bloom;
 use crate::error::{Error, Result};
 
+use super::Sstable;
 use super::block::{Block, BlockCursor, Next};
 use super::block_cache::Caching;
 use super::codec;
-use super::format::{Frame, Place, SectionKind};
+use super::format::{Frame, SectionKind};
+use super::input::Parsed;
 use super::metadata::Metadata;
 use super::packed::wrong_summary;
+use super::place::Place;
 use super::span::TimeSpan;
-use super::{Sstable, input::Parsed, layout_damage};
 
 impl Sstable {
     /// Reads every data block and leaf of the index past the cache and proves: its checksum, its layout to the last byte, cell order within
@@ -49,7 +51,7 @@ impl Sstable {
             let frame = Frame::open(&place, SectionKind::Data, &stored)?;
             let image = self.parse_block(entry, &frame, &stored)?;
             let walked =
-                self.walk(&image, &place, bloom, &mut seen).map_err(|malformed| layout_damage(&place, malformed))??;
+                self.walk(&image, &place, bloom, &mut seen).map_err(|malformed| place.malformed(malformed))??;
             let keys_fit = walked.first_row == at.first_row() && seen.last_row == at.last_row();
             place.require("keys in the block index", 1, keys_fit.into())?;
             place.require("times in the block index", 1, u64::from(walked.times == entry.times))?;

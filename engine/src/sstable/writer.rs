@@ -15,11 +15,10 @@ use crate::io::{File, IoOp};
 use super::block::BlockBuilder;
 use super::codec::{self, BlockCodec, BlockCodecs, Encoder};
 use super::filter;
-use super::format::{
-    self, FOOTER_BYTES, Footer, Frame, Layout, Place, SECTION_BYTES_MAX, SectionKind, Version, width_u32,
-};
+use super::format::{self, FOOTER_BYTES, Footer, Frame, Layout, SECTION_BYTES_MAX, SectionKind, Version, width_u32};
 use super::index::IndexBuilder;
 use super::metadata::Metadata;
+use super::place::Place;
 use super::{CELL_BYTES_MAX, ROW_BYTES_MAX};
 
 /// A family's BLOCKSIZE is taken into these bounds: smaller blocks make the index large, larger ones waste reads.
