@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use basalt_store::TableName;
@@ -17,7 +17,7 @@ use crate::manifest::{Catalog, FileEntry, Manifest};
 use crate::mutation::LoggedBatch;
 use crate::options::EngineOptions;
 use crate::record::Record;
-use crate::sstable::{BlockCache, BlockCodecs, Sstable};
+use crate::sstable::{BlockCache, BlockCodecs};
 use crate::wal::replay;
 
 /// What a file of a data folder is.
@@ -202,14 +202,6 @@ impl Folder {
         let path = self.dir.join(name);
         let file = self.fs.open(&path).map_err(Error::io(IoOp::Open, &path))?;
         file.len().map_err(Error::io(IoOp::Len, &path))
-    }
-
-    /// Opens one SSTable by its path, wherever it is.
-    pub(crate) fn open_path(fs: &dyn FileSystem, path: &Path, codecs: &BlockCodecs) -> Result<Sstable> {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let id = FileId::of_name(name).ok_or_else(|| Error::NoSstable { file: path.to_path_buf() })?;
-        let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
-        Sstable::open(file, path, id, codecs, Arc::new(BlockCache::new(0, 0)))
     }
 }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use basalt_store::{CellRef, Packing, Timestamp};
 use bytes::Bytes;
 
-use crate::audit::Folder;
-use crate::error::Result;
-use crate::io::FileSystem;
+use crate::error::{Error, Result};
+use crate::id::FileId;
+use crate::io::{FileSystem, IoOp};
 use crate::merge::{CellSource, Direction};
-use crate::sstable::{BlockCodecs, Caching, ReadOptions, Sstable, SstableCursor};
+use crate::sstable::{BlockCache, BlockCodecs, BlockFigures, Caching, ReadOptions, Sstable, SstableCursor};
 
 /// An SSTable, open to be looked at.
 #[derive(Debug)]
@@ -51,28 +51,13 @@ pub struct SstableFigures {
     pub last_row: Bytes,
 }
 
-/// A data block, as the file's index has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlockFigures {
-    /// Where it begins in the file.
-    pub offset: u64,
-    /// Its length there.
-    pub bytes: u64,
-    /// Cells.
-    pub cells_count: u64,
-    /// The first row.
-    pub first_row: Bytes,
-    /// The last row.
-    pub last_row: Bytes,
-}
-
 impl SstableFile {
     /// Opens a file by its path; its name tells its id.
     ///
     /// # Errors
     /// [`NoSstable`](crate::Error::NoSstable) for another name; [`Corrupt`](crate::Error::Corrupt); any I/O error.
     pub fn open(fs: &dyn FileSystem, path: &Path, codecs: &BlockCodecs) -> Result<SstableFile> {
-        let table = Folder::open_path(fs, path, codecs)?;
+        let table = open_path(fs, path, codecs)?;
         let metadata = table.metadata();
         let figures = SstableFigures {
             id: table.file_id().0,
@@ -119,4 +104,12 @@ impl SstableFile {
         }
         Ok(())
     }
+}
+
+/// Opens one SSTable by its path, wherever it is.
+fn open_path(fs: &dyn FileSystem, path: &Path, codecs: &BlockCodecs) -> Result<Sstable> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let id = FileId::of_name(name).ok_or_else(|| Error::NoSstable { file: path.to_path_buf() })?;
+    let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
+    Sstable::open(file, path, id, codecs, Arc::new(BlockCache::new(0, 0)))
 }

@@ -28,6 +28,7 @@ use crate::data_folder::open_file;
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
 use crate::io::{IoOp, publish};
+use crate::loss::Loss;
 use crate::manifest::{Catalog, Edit, FileEntry, Manifest, Marks, SnapshotEntry};
 use crate::mutation::LoggedBatch;
 use crate::record::{self, Record, Step};
@@ -40,25 +41,6 @@ const SEGMENT_BYTES_MAX: usize = u32::MAX as usize;
 
 /// What a disk does not give of a segment is found in pieces of so many bytes.
 const PAGE_BYTES: usize = 4096;
-
-/// Something that cannot be had any more.
-#[derive(Debug)]
-pub struct Loss {
-    /// The damaged file.
-    pub file: PathBuf,
-    /// Where in it.
-    pub offset: u64,
-    /// Bytes of it.
-    pub bytes: u64,
-    /// Cells in them, where anything still tells.
-    pub cells_count: Option<u64>,
-    /// The rows between which they lie, both in; empty where nothing tells.
-    pub rows: (Bytes, Bytes),
-    /// Whose cells they were, of an SSTable: a record of the log may have been of several.
-    pub table: Option<TableName>,
-    /// What is wrong there.
-    pub damage: Error,
-}
 
 /// What a repair found, and did if it was told to.
 #[derive(Debug, Default)]
@@ -506,18 +488,6 @@ impl Catalog {
             edits.push(Edit::Snapshot(changed));
         }
         edits
-    }
-}
-
-impl Loss {
-    /// So many bytes of a file; by `offset` 0 they begin where the damage was noticed.
-    pub(crate) fn of(damage: Error, offset: u64, bytes: u64) -> Loss {
-        let file = damage.file().map(Path::to_path_buf).unwrap_or_default();
-        let offset = match &damage {
-            Error::Corrupt { offset: found, .. } | Error::WrongSummary { offset: found, .. } if offset == 0 => *found,
-            _ => offset,
-        };
-        Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), table: None, damage }
     }
 }
 

@@ -12,13 +12,13 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::io::{File, IoOp};
-use crate::repair::Loss;
+use crate::loss::Loss;
 
 use super::block::Block;
 use super::codec::{self, find_codec};
 use super::format::{self, FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Layout, SectionKind, Version};
 use super::place::Place;
-use super::salvage::{prove_cells, tell_missing, walk_cells};
+use super::proof::{prove_cells, tell_missing, walk_cells};
 use super::writer::LastCell;
 use super::{BlockCodec, BlockCodecs, Metadata, Sstable};
 

@@ -6,7 +6,7 @@ use super::super::block::{BlockCursor, Next};
 use super::super::format::Layout;
 use super::super::remains::Remains;
 use super::*;
-use crate::repair::Loss;
+use crate::loss::Loss;
 
 /// A file of several blocks in about 3 kB; every section is there, the index in one.
 fn small_file() -> (Vec<OwnedCell>, Vec<u8>) {
@@ -109,7 +109,7 @@ fn remains(bytes: &[u8], file_bytes: u64) -> Option<(Vec<OwnedCell>, Vec<Loss>)>
 fn blocks_of(bytes: &[u8]) -> Vec<(Range<u64>, Range<usize>)> {
     let (table, mut cells) = (open(bytes).unwrap(), 0);
     let figures = table.block_figures().unwrap().into_iter();
-    let range = |block: crate::BlockFigures| {
+    let range = |block: BlockFigures| {
         let start = cells;
         cells += usize::try_from(block.cells_count).unwrap();
         (block.offset..block.offset + block.bytes, start..cells)
@@ -172,7 +172,7 @@ fn a_block_at_the_wrong_place_is_noticed() {
     let blocks = table.block_figures().unwrap();
     let (first, second) = (&blocks[1], &blocks[2]);
     assert_eq!(first.bytes, second.bytes);
-    let range = |block: &crate::BlockFigures| {
+    let range = |block: &BlockFigures| {
         let [start, end] = [block.offset, block.offset + block.bytes].map(|offset| usize::try_from(offset).unwrap());
         start..end
     };
