@@ -7,7 +7,7 @@
 //! The seam cannot be added later, which is why it came first.
 //!
 //! Invariants:
-//! - A file counts as present only after [`publish`]: written aside, synced,
+//! - A file counts as present only after [`publish()`]: written aside, synced,
 //!   renamed, folder synced. Nothing else is renamed but an old segment of the
 //!   log that is used again, which goes aside first.
 //! - A failed sync is final (see [`crate::Error::is_sync_failure`]): the kernel
@@ -20,73 +20,23 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-
 mod clock;
 mod dry;
+mod op;
 mod os;
+mod publish;
 mod rng;
 #[cfg(any(test, feature = "sim"))]
 mod sim;
 
 pub use clock::SystemClock;
 pub(crate) use dry::DryFs;
+pub use op::IoOp;
 pub use os::OsFs;
+pub use publish::publish;
 pub use rng::{Rng, SplitMix};
 #[cfg(any(test, feature = "sim"))]
 pub use sim::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
-
-/// What was being done to a file when it failed.
-///
-/// The operation decides what the engine does next: a failed sync poisons, a
-/// failed write with a full disk turns it read-only, a failed read fails alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum IoOp {
-    /// Making a folder or a file.
-    Create,
-    /// Opening an existing file.
-    Open,
-    /// Reading at an offset.
-    Read,
-    /// Writing at an offset.
-    Write,
-    /// Cutting or growing a file.
-    SetLen,
-    /// Asking a file for its length.
-    Len,
-    /// Forcing a file's bytes to disk.
-    SyncData,
-    /// Forcing a folder's names to disk.
-    SyncDir,
-    /// Giving a file another name.
-    Rename,
-    /// Deleting a name.
-    Remove,
-    /// Listing a folder.
-    List,
-    /// Taking the lock of the data folder.
-    Lock,
-}
-
-impl fmt::Display for IoOp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            IoOp::Create => "create",
-            IoOp::Open => "open",
-            IoOp::Read => "read",
-            IoOp::Write => "write",
-            IoOp::SetLen => "resize",
-            IoOp::Len => "measure",
-            IoOp::SyncData => "sync",
-            IoOp::SyncDir => "sync folder",
-            IoOp::Rename => "rename",
-            IoOp::Remove => "remove",
-            IoOp::List => "list",
-            IoOp::Lock => "lock",
-        })
-    }
-}
 
 /// One open file, read and written at offsets.
 ///
@@ -215,7 +165,7 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// `NotFound`, or what the operating system says.
     fn open_rw(&self, path: &Path) -> io::Result<Arc<dyn File>>;
 
-    /// Gives `from` the name `to`, replacing what `to` named. A file that is to be there for good is given its name by [`publish`].
+    /// Gives `from` the name `to`, replacing what `to` named. A file that is to be there for good is given its name by [`publish()`].
     ///
     /// # Errors
     /// What the operating system says.
@@ -260,23 +210,4 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     fn check_locked(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Makes `aside`, written in full through `file`, appear as `target` for good:
-/// sync the file, rename it, sync the folder.
-///
-/// After `Ok` the file survives a power loss under its new name; after an error
-/// either name may be there, so the caller must treat the target as unknown.
-///
-/// # Errors
-/// [`Error::Io`] that names the step which failed; a failed sync is final.
-///
-/// # Panics
-/// When both names are one: a bug of the caller.
-pub fn publish(fs: &dyn FileSystem, file: &dyn File, aside: &Path, target: &Path) -> Result<()> {
-    assert!(aside != target, "BUG: a file is published under its aside name");
-    file.sync_data().map_err(Error::io(IoOp::SyncData, aside))?;
-    fs.rename(aside, target).map_err(Error::io(IoOp::Rename, aside))?;
-    let dir = target.parent().unwrap_or(Path::new("."));
-    fs.sync_dir(dir).map_err(Error::io(IoOp::SyncDir, dir))
 }
