@@ -3,6 +3,7 @@
 
 use basalt_store::{SeqNo, Timestamp};
 
+use super::slab::width;
 use super::stamps::{Stamped, Stamps};
 
 /// Size of a chunk; a larger piece of bytes gets a chunk of its own.
@@ -78,10 +79,4 @@ impl Arena {
     pub(super) fn stamps_count(&self) -> u32 {
         self.stamps.len()
     }
-}
-
-/// A count or offset within a memtable as 32 bits: a memtable is bounded far below 4 GiB.
-pub(super) fn width(number: usize) -> u32 {
-    assert!(u32::try_from(number).is_ok(), "BUG: {number} in a memtable");
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -16,9 +16,9 @@ use std::hash::{BuildHasher, Hasher};
 use basalt_store::RowHandle;
 use hashbrown::HashTable;
 
-use super::arena::{Arena, Place, width};
+use super::arena::{Arena, Place};
 use super::runs::Runs;
-use super::slab::Slab;
+use super::slab::{Slab, width};
 use super::slot::{Entry, NewEntry, Slot};
 use super::{MemRow, ROWS_AT_ONCE};
 use crate::heads::Heads;

@@ -1,6 +1,6 @@
 //! Memory of sorted runs of cells, without an allocation a run: each has room for a power of two of cells in a large piece.
 
-use super::arena::width;
+use super::slab::width;
 use super::slot::Entry;
 
 /// Cells of a piece: 160 KiB.

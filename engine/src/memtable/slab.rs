@@ -1,7 +1,5 @@
 //! A list in pieces of fixed length: its elements stay where they were put, and nothing is copied when it grows.
 
-use super::arena::width;
-
 /// Elements in the order in which they were pushed, `PIECE` of them in each piece.
 #[derive(Debug)]
 pub(super) struct Slab<T, const PIECE: usize>(Vec<Vec<T>>);
@@ -46,4 +44,10 @@ impl<T, const PIECE: usize> Slab<T, PIECE> {
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.0.get_mut(number as usize / PIECE)?.get_mut(number as usize % PIECE)
     }
+}
+
+/// A count or offset within a memtable as 32 bits: a memtable is bounded far below 4 GiB.
+pub(super) fn width(number: usize) -> u32 {
+    assert!(u32::try_from(number).is_ok(), "BUG: {number} in a memtable");
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

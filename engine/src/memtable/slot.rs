@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use basalt_store::{CellKind, SeqNo, Timestamp};
 
-use super::arena::{Arena, Place, width};
+use super::arena::{Arena, Place};
 use super::cell_ref;
 use super::runs::{Run, Runs};
+use super::slab::width;
 use super::stamps::Stamped;
 use crate::field::Fields;
 use crate::mutation::LoggedCell;
