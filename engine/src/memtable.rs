@@ -17,13 +17,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use basalt_store::{CellRef, RowHandle, SeqNo, Timestamp};
+use basalt_store::{RowHandle, SeqNo, Timestamp};
 
 use crate::id::FamilyId;
 use crate::mutation::LoggedCell;
 
 mod arena;
 mod cursor;
+mod entry;
 mod row_cursor;
 mod rows;
 mod runs;
@@ -35,10 +36,10 @@ mod tests;
 
 use arena::Arena;
 pub(crate) use cursor::{LonePuts, MemtableCursor};
+pub(crate) use entry::Inline;
+use entry::{Entry, NewEntry};
 pub(crate) use row_cursor::MemtableRowCursor;
 use rows::{ROW_BYTES, Rows};
-pub(crate) use slot::Inline;
-use slot::{Entry, NewEntry};
 use stamps::{STAMP_BYTES, Stamped};
 
 /// Cells of a tail, at most: some 100 KiB. Where a family has fewer rows than that, several of a row's cells go to it together.
@@ -439,10 +440,4 @@ fn wait(cell: (u32, Entry), tail: &mut Vec<(u32, Entry)>, rows: &mut Rows, arena
 fn settle(tail: &mut Vec<(u32, Entry)>, rows: &mut Rows, arena: &Arena) {
     rows.put(tail, arena);
     tail.clear();
-}
-
-/// A cell of a slot, with the bytes it points to.
-fn cell_ref<'a>(entry: &'a Entry, arena: &'a Arena) -> CellRef<'a> {
-    let ((qualifier, value), (timestamp, seq)) = (entry.bytes(arena), entry.stamped(arena));
-    CellRef { row: &[], family: &[], qualifier, timestamp, kind: entry.kind, seq, value }
 }

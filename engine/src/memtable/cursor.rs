@@ -6,8 +6,9 @@ use std::sync::Arc;
 use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 use bytes::Bytes;
 
+use super::entry::Entry;
 use super::slot::Slot;
-use super::{FamilyCells, Memtable, cell_ref};
+use super::{FamilyCells, Memtable};
 use crate::error::Result;
 use crate::id::FamilyId;
 use crate::merge::{CellSource, Direction, Step};
@@ -160,8 +161,8 @@ impl MemtableCursor {
         is_first: bool,
         piece: &mut Piece,
     ) -> bool {
-        let from_order = |entry: &super::Entry| {
-            let cell = cell_ref(entry, arena);
+        let from_order = |entry: &Entry| {
+            let cell = entry.cell(arena);
             match from {
                 From::Column(_, qualifier) if is_first => cell.qualifier.cmp(qualifier),
                 From::After(after) if is_first => {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use basalt_store::{CellKind, CellRef, PackedPoint, PackedRows, Packing, RowPut, Timestamp};
 
+use super::FamilyCells;
 use super::arena::Arena;
 use super::cursor::{From, MemtableCursor};
+use super::entry::Entry;
 use super::rows::Rows;
 use super::slot::{Ends, Slot};
-use super::{Entry, FamilyCells};
 use crate::error::Result;
 use crate::merge::{CellSource, Step};
 use crate::sstable::BlockCodec;

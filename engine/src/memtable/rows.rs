@@ -17,9 +17,10 @@ use basalt_store::RowHandle;
 use hashbrown::HashTable;
 
 use super::arena::{Arena, Place};
+use super::entry::{Entry, NewEntry};
 use super::runs::Runs;
 use super::slab::{Slab, width};
-use super::slot::{Entry, NewEntry, Slot};
+use super::slot::Slot;
 use super::{MemRow, ROWS_AT_ONCE};
 use crate::heads::Heads;
 

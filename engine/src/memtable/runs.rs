@@ -1,7 +1,7 @@
 //! Memory of sorted runs of cells, without an allocation a run: each has room for a power of two of cells in a large piece.
 
+use super::entry::Entry;
 use super::slab::width;
-use super::slot::Entry;
 
 /// Cells of a piece: 160 KiB.
 const PIECE_CELLS: usize = 8192;
@@ -197,7 +197,7 @@ mod tests {
     use basalt_store::{CellKind, SeqNo, Timestamp};
 
     use super::super::arena::Arena;
-    use super::super::slot::NewEntry;
+    use super::super::entry::NewEntry;
     use super::*;
     use crate::id::FamilyId;
     use crate::io::{Rng, SplitMix};

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use basalt_store::{CellKind, Packed, PackedPoint, PackedRow, PackedRows, Packing, Timestamp};
+use basalt_store::{CellKind, CellRef, Packed, PackedPoint, PackedRow, PackedRows, Packing, Timestamp};
 
 use super::*;
 use crate::io::{Rng, SplitMix};

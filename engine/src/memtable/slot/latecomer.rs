@@ -7,8 +7,9 @@
 use std::cmp::Ordering;
 
 use super::super::arena::Arena;
+use super::super::entry::{Entry, Mark, MarkBytes};
 use super::super::runs::{RUN_CELLS_MAX, Runs};
-use super::{APPENDED_CELLS_MAX, Entry, FIRST_CELLS, Mark, MarkBytes, RowRuns};
+use super::{APPENDED_CELLS_MAX, FIRST_CELLS, RowRuns};
 
 #[cfg(test)]
 mod tests;
