@@ -13,11 +13,10 @@
 //! Readers copy out one piece at a time under a read lock. Their read point fixes what they see, and a cell in the
 //! memtable never changes, so the pieces of one row agree although writers come in between.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use basalt_store::{RowHandle, SeqNo, Timestamp};
+use basalt_store::Timestamp;
 
 use crate::id::FamilyId;
 use crate::mutation::LoggedCell;
@@ -25,6 +24,8 @@ use crate::mutation::LoggedCell;
 mod arena;
 mod cursor;
 mod entry;
+mod family;
+mod incoming;
 mod row_cursor;
 mod rows;
 mod runs;
@@ -34,19 +35,12 @@ mod stamps;
 #[cfg(test)]
 mod tests;
 
-use arena::Arena;
 pub(crate) use cursor::{LonePuts, MemtableCursor};
 pub(crate) use entry::Inline;
-use entry::{Entry, NewEntry};
+use family::FamilyCells;
+use incoming::ROWS_AT_ONCE;
+pub(crate) use incoming::{InlineCell, InlineCells, MemRow, SmallRow};
 pub(crate) use row_cursor::MemtableRowCursor;
-use rows::{ROW_BYTES, Rows};
-use stamps::{STAMP_BYTES, Stamped};
-
-/// Cells of a tail, at most: some 100 KiB. Where a family has fewer rows than that, several of a row's cells go to it together.
-const TAIL_CELLS_MAX: usize = 4096;
-
-/// This many rows are looked up together, before the first of them is changed.
-const ROWS_AT_ONCE: usize = 32;
 
 /// A region's memtable, with all families.
 #[derive(Debug)]
@@ -61,78 +55,6 @@ pub(crate) struct Memtable {
     bytes: AtomicU64,
     /// The smallest sequence number held; `u64::MAX` when empty. Written under the lock.
     first_sequence: AtomicU64,
-}
-
-/// The cells of one family.
-#[derive(Debug)]
-pub(crate) struct FamilyCells {
-    id: FamilyId,
-    rows: Rows,
-    arena: Arena,
-    /// Cells that are not in their rows yet, in the order in which they came, with the numbers of these rows.
-    tail: Vec<(u32, Entry)>,
-    /// The row and the time of each tombstone.
-    deleted: Vec<(u32, Timestamp)>,
-}
-
-/// A row to insert.
-#[derive(Debug)]
-pub(crate) struct MemRow<'a> {
-    pub(crate) key: &'a [u8],
-    pub(crate) handle: Option<RowHandle>,
-    pub(crate) sequence: SeqNo,
-    pub(crate) cells: &'a [LoggedCell<'a>],
-}
-
-/// A small cell of a row that has a handle.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct InlineCell {
-    pub(crate) handle: RowHandle,
-    /// The place of its row in the change.
-    pub(crate) row: u32,
-    pub(crate) inline: Inline,
-}
-
-/// A row of one small cell, with what its key is among the bytes of the keys of many.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SmallRow {
-    key_start: u32,
-    key_bytes: u32,
-    family: FamilyId,
-    inline: Inline,
-    timestamp: Timestamp,
-    sequence: SeqNo,
-}
-
-impl SmallRow {
-    /// `None` for a cell that is no small value, and where the key begins too far behind.
-    #[inline]
-    pub(crate) fn of(key: Range<usize>, sequence: SeqNo, cell: &LoggedCell<'_>) -> Option<SmallRow> {
-        Some(SmallRow {
-            key_start: u32::try_from(key.start).ok()?,
-            key_bytes: u32::try_from(key.len()).ok()?,
-            family: cell.family,
-            inline: Inline::of(cell.kind, cell.qualifier, cell.value).filter(|_| !cell.kind.is_tombstone())?,
-            timestamp: cell.timestamp,
-            sequence,
-        })
-    }
-
-    #[inline]
-    fn key<'k>(&self, keys: &'k [u8]) -> &'k [u8] {
-        let start = self.key_start as usize;
-        keys.get(start..start + self.key_bytes as usize).unwrap_or_default()
-    }
-}
-
-/// Small cells of a change.
-#[derive(Debug)]
-pub(crate) struct InlineCells<'a> {
-    pub(crate) family: FamilyId,
-    /// Their time, and the number of the change's first row.
-    pub(crate) stamp: (Timestamp, u64),
-    /// Rows ascend.
-    pub(crate) cells: &'a [InlineCell],
 }
 
 impl Memtable {
@@ -310,8 +232,7 @@ impl MemtableWriter<'_> {
     /// The index of a family's cells; adds the family if it has none yet.
     fn family_index(&mut self, family: FamilyId) -> usize {
         self.families.iter().position(|cells| cells.id == family).unwrap_or_else(|| {
-            let (rows, arena) = (Rows::default(), Arena::default());
-            self.families.push(FamilyCells { id: family, rows, arena, tail: Vec::new(), deleted: Vec::new() });
+            self.families.push(FamilyCells::new(family));
             self.families.len() - 1
         })
     }
@@ -324,120 +245,4 @@ impl MemtableWriter<'_> {
             self.memtable.gauge.fetch_add(self.added_bytes, Ordering::Relaxed);
         }
     }
-}
-
-impl FamilyCells {
-    /// Inserts a row's cells of this family; answers the bytes added. `found` is the row's number, where a look-up gave one.
-    fn insert(&mut self, row: &MemRow<'_>, found: Option<u32>, cells: &[LoggedCell<'_>]) -> u64 {
-        let MemRow { key, handle, sequence, .. } = *row;
-        let FamilyCells { rows, arena, tail, deleted, .. } = self;
-        let (mut added, mut at) = (0, found.or_else(|| rows.get(key, handle, arena)));
-        let stamps = arena.stamps_count();
-        for cell in cells {
-            let (new, kept) = NewEntry::keep(cell, sequence, arena);
-            added += kept as u64;
-            if let Some(at) = at {
-                added += size_of::<Entry>() as u64;
-                wait((at, new.entry()), tail, rows, arena);
-            } else {
-                added += ROW_BYTES + key.len() as u64;
-                at = Some(rows.insert((key, handle), new, arena));
-            }
-            if let Some(at) = at.filter(|_| cell.kind.is_tombstone()) {
-                deleted.push((at, cell.timestamp));
-                added += size_of::<(u32, Timestamp)>() as u64;
-            }
-        }
-        added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
-        added
-    }
-
-    /// The same with small cells.
-    fn insert_inline<'k>(&mut self, cells: &InlineCells<'_>, key_of: impl Fn(u32) -> &'k [u8]) -> u64 {
-        let FamilyCells { rows, arena, tail, .. } = self;
-        let ((timestamp, first), stamps, mut added) = (cells.stamp, arena.stamps_count(), 0);
-        let mut before: Option<(u32, Stamped)> = None;
-        for InlineCell { handle, row, inline } in cells.cells {
-            // Fast path: rows that follow share a stamp, as far as it reaches.
-            let shared = before.and_then(|(before, (stamp, behind))| {
-                let behind = u16::try_from(row - before).ok().and_then(|more| behind.checked_add(more))?;
-                Some((stamp, behind))
-            });
-            let stamped = shared.unwrap_or_else(|| arena.stamp(timestamp, SeqNo(first + u64::from(*row))));
-            before = Some((*row, stamped));
-            let entry = inline.entry(stamped);
-            let at = if let Some(at) = rows.look_up_handle(*handle) {
-                debug_assert!(
-                    rows.row(at, arena).is_some_and(|(key, _)| key == key_of(*row)),
-                    "BUG: a handle of two keys"
-                );
-                at
-            } else {
-                let key = key_of(*row);
-                if let Some(at) = rows.get_by_key(key, Some(*handle), arena) {
-                    at
-                } else {
-                    added += ROW_BYTES + key.len() as u64;
-                    rows.insert((key, Some(*handle)), entry.again(), arena);
-                    continue;
-                }
-            };
-            added += size_of::<Entry>() as u64;
-            wait((at, entry), tail, rows, arena);
-        }
-        added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
-        added
-    }
-
-    /// The same with rows of one small cell, [`ROWS_AT_ONCE`] at most.
-    fn insert_small(&mut self, small: &[SmallRow], keys: &[u8]) -> u64 {
-        let FamilyCells { rows, arena, tail, .. } = self;
-        let (mut places, stamps, mut added) = ([None; ROWS_AT_ONCE], arena.stamps_count(), 0);
-        if let Some(found) = places.get_mut(..small.len()) {
-            rows.look_up_keys(small, |row| row.key(keys), found, arena);
-        }
-        let mut before: Option<(&SmallRow, Stamped)> = None;
-        for (row, found) in small.iter().zip(places) {
-            // Fast path: as in `insert_inline`.
-            let shared = before.filter(|(before, _)| before.timestamp == row.timestamp);
-            let shared = shared.and_then(|(before, (stamp, behind))| {
-                let more = u16::try_from(row.sequence.0.checked_sub(before.sequence.0)?).ok()?;
-                Some((stamp, behind.checked_add(more)?))
-            });
-            let stamped = shared.unwrap_or_else(|| arena.stamp(row.timestamp, row.sequence));
-            before = Some((row, stamped));
-            let entry = row.inline.entry(stamped);
-            // One that is not found may have come with these.
-            if let Some(at) = found.or_else(|| rows.get(row.key(keys), None, arena)) {
-                added += size_of::<Entry>() as u64;
-                wait((at, entry), tail, rows, arena);
-            } else {
-                let key = row.key(keys);
-                added += ROW_BYTES + key.len() as u64;
-                rows.insert((key, None), entry.again(), arena);
-            }
-        }
-        added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
-        added
-    }
-
-    /// Puts the cells of the tail into their rows.
-    fn settle(&mut self) {
-        settle(&mut self.tail, &mut self.rows, &self.arena);
-    }
-}
-
-/// Puts a cell at the end of a tail; a full one is settled at once, so that a large change makes no longer one.
-#[inline]
-fn wait(cell: (u32, Entry), tail: &mut Vec<(u32, Entry)>, rows: &mut Rows, arena: &Arena) {
-    tail.push(cell);
-    if tail.len() == TAIL_CELLS_MAX {
-        settle(tail, rows, arena);
-    }
-}
-
-#[inline(never)]
-fn settle(tail: &mut Vec<(u32, Entry)>, rows: &mut Rows, arena: &Arena) {
-    rows.put(tail, arena);
-    tail.clear();
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 use bytes::Bytes;
 
+use super::Memtable;
 use super::entry::Entry;
+use super::family::FamilyCells;
 use super::slot::Slot;
-use super::{FamilyCells, Memtable};
 use crate::error::Result;
 use crate::id::FamilyId;
 use crate::merge::{CellSource, Direction, Step};

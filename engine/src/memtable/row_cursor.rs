@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use basalt_store::{CellKind, CellRef, PackedPoint, PackedRows, Packing, RowPut, Timestamp};
 
-use super::FamilyCells;
 use super::arena::Arena;
 use super::cursor::{From, MemtableCursor};
 use super::entry::Entry;
+use super::family::FamilyCells;
 use super::rows::Rows;
 use super::slot::{Ends, Slot};
 use crate::error::Result;

@@ -18,10 +18,10 @@ use hashbrown::HashTable;
 
 use super::arena::{Arena, Place};
 use super::entry::{Entry, NewEntry};
+use super::incoming::{MemRow, ROWS_AT_ONCE};
 use super::runs::Runs;
 use super::slab::{Slab, width};
 use super::slot::Slot;
-use super::{MemRow, ROWS_AT_ONCE};
 use crate::heads::Heads;
 
 /// Rows in a leaf: few enough that an insert may move them, many enough that the list of leaves stays short.

@@ -1,7 +1,11 @@
 use std::sync::Arc;
 
-use basalt_store::{CellKind, CellRef, Packed, PackedPoint, PackedRow, PackedRows, Packing, Timestamp};
+use basalt_store::{
+    CellKind, CellRef, Packed, PackedPoint, PackedRow, PackedRows, Packing, RowHandle, SeqNo, Timestamp,
+};
 
+use super::family::TAIL_CELLS_MAX;
+use super::stamps::STAMP_BYTES;
 use super::*;
 use crate::io::{Rng, SplitMix};
 use crate::merge::{CellSource, Direction, Step};
