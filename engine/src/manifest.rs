@@ -20,16 +20,16 @@ use crate::record::{self, Step};
 mod catalog;
 mod edit;
 mod edit_v1;
+mod entry;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod foreign;
-mod regions;
-mod snapshots;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use catalog::{Catalog, Edit, FileEntry, Marks, NewRegion, TableEntry};
-pub(crate) use regions::{FilledRegion, RegionsEdit};
-pub(crate) use snapshots::{SnapshotEntry, SnapshotRegion};
+pub(crate) use catalog::Catalog;
+pub(crate) use entry::{
+    Edit, FileEntry, FilledRegion, Marks, NewRegion, RegionsEdit, SnapshotEntry, SnapshotRegion, TableEntry,
+};
 
 /// Its name in the folder.
 pub(crate) const NAME: &str = "MANIFEST";

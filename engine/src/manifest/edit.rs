@@ -7,8 +7,7 @@ use basalt_store::{
 };
 use bytes::Bytes;
 
-use super::catalog::{Edit, FileEntry, Marks, NewRegion};
-use super::{regions, snapshots};
+use super::entry::{Edit, FileEntry, FilledRegion, Marks, NewRegion, RegionsEdit, SnapshotEntry, SnapshotRegion};
 use crate::field::{Fields, put_string, put_varint};
 use crate::id::{FamilyId, FileId, RegionId, TableId};
 use crate::wal::SegmentId;
@@ -80,11 +79,11 @@ fn encode_edit(edit: &Edit, out: &mut Vec<u8>) {
         }
         Edit::Regions(edit) => {
             out.push(REGIONS);
-            regions::encode_into(edit, out);
+            put_regions(out, edit);
         }
         Edit::Snapshot(entry) => {
             out.push(SNAPSHOT);
-            snapshots::encode_into(entry, out);
+            put_snapshot(out, entry);
         }
         Edit::DropSnapshot { name } => {
             out.push(DROP_SNAPSHOT);
@@ -125,7 +124,7 @@ fn put_pairs(out: &mut Vec<u8>, pairs: &BTreeMap<String, String>) {
     }
 }
 
-pub(super) fn put_files(out: &mut Vec<u8>, files: &[FileEntry]) {
+fn put_files(out: &mut Vec<u8>, files: &[FileEntry]) {
     put_varint(out, files.len() as u64);
     for file in files {
         put_varint(out, file.id.0);
@@ -134,7 +133,7 @@ pub(super) fn put_files(out: &mut Vec<u8>, files: &[FileEntry]) {
     }
 }
 
-pub(super) fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[FamilyId]) {
+fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[FamilyId]) {
     put_string(out, table.name.to_string().as_bytes());
     put_pairs(out, &table.attributes);
     put_varint(out, table.families.len() as u64);
@@ -154,6 +153,34 @@ pub(super) fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[Famil
         put_string(out, family.fold.as_deref().unwrap_or_default().as_bytes());
         let flags = [(!family.block_cache, NO_BLOCK_CACHE), (family.new_version_behavior, NEW_VERSION_BEHAVIOR)];
         out.push(flags.iter().map(|(is_set, flag)| if *is_set { *flag } else { 0 }).sum());
+    }
+}
+
+fn put_regions(out: &mut Vec<u8>, edit: &RegionsEdit) {
+    put_varint(out, edit.table.0.into());
+    put_varint(out, edit.removed.len() as u64);
+    for id in &edit.removed {
+        put_varint(out, id.0);
+    }
+    put_varint(out, edit.added.len() as u64);
+    for FilledRegion { region, flushed, files } in &edit.added {
+        put_varint(out, region.id.0);
+        put_string(out, &region.start);
+        put_string(out, &region.end);
+        put_varint(out, *flushed);
+        put_files(out, files);
+    }
+}
+
+fn put_snapshot(out: &mut Vec<u8>, entry: &SnapshotEntry) {
+    put_string(out, entry.name.as_bytes());
+    put_varint(out, entry.created.0);
+    put_table(out, &entry.descriptor, &entry.families);
+    put_varint(out, entry.regions.len() as u64);
+    for region in &entry.regions {
+        put_string(out, &region.start);
+        put_string(out, &region.end);
+        put_files(out, &region.files);
     }
 }
 
@@ -191,8 +218,8 @@ fn decode_edit(fields: &mut Fields<'_>, family: ReadFamily) -> Option<Edit> {
             removed: list(fields, |fields| fields.varint().map(FileId))?,
             added: list(fields, file)?,
         },
-        REGIONS => Edit::Regions(regions::decode(fields)?),
-        SNAPSHOT => Edit::Snapshot(snapshots::decode(fields, family)?),
+        REGIONS => Edit::Regions(regions(fields)?),
+        SNAPSHOT => Edit::Snapshot(snapshot(fields, family)?),
         DROP_SNAPSHOT => Edit::DropSnapshot { name: text(fields)?.into() },
         MARKS => Edit::Marks(Marks {
             log_start: SegmentId(number(fields)?),
@@ -227,7 +254,7 @@ fn pairs(fields: &mut Fields<'_>) -> Option<BTreeMap<String, String>> {
 }
 
 /// A count, then as many; never more room than bytes that are there.
-pub(super) fn list<T>(fields: &mut Fields<'_>, mut item: impl FnMut(&mut Fields<'_>) -> Option<T>) -> Option<Vec<T>> {
+fn list<T>(fields: &mut Fields<'_>, mut item: impl FnMut(&mut Fields<'_>) -> Option<T>) -> Option<Vec<T>> {
     let count = usize::try_from(fields.varint()?).ok()?;
     if count > fields.left() {
         return None;
@@ -239,23 +266,23 @@ fn number(fields: &mut Fields<'_>) -> Option<u32> {
     u32::try_from(fields.varint()?).ok()
 }
 
-pub(super) fn text(fields: &mut Fields<'_>) -> Option<String> {
+fn text(fields: &mut Fields<'_>) -> Option<String> {
     String::from_utf8(fields.string()?.to_vec()).ok()
 }
 
-pub(super) fn region(fields: &mut Fields<'_>) -> Option<NewRegion> {
+fn region(fields: &mut Fields<'_>) -> Option<NewRegion> {
     let id = RegionId(fields.varint()?);
     let start = Bytes::copy_from_slice(fields.string()?);
     Some(NewRegion { id, start, end: Bytes::copy_from_slice(fields.string()?) })
 }
 
-pub(super) fn file(fields: &mut Fields<'_>) -> Option<FileEntry> {
+fn file(fields: &mut Fields<'_>) -> Option<FileEntry> {
     let id = FileId(fields.varint()?);
     let family = FamilyId(number(fields)?);
     Some(FileEntry { id, family, bytes: fields.varint()? })
 }
 
-pub(super) fn table(fields: &mut Fields<'_>, family: ReadFamily) -> Option<(TableDescriptor, Vec<FamilyId>)> {
+fn table(fields: &mut Fields<'_>, family: ReadFamily) -> Option<(TableDescriptor, Vec<FamilyId>)> {
     let name = text(fields)?.parse().ok()?;
     let attributes = pairs(fields)?;
     let families = list(fields, family)?;
@@ -263,6 +290,30 @@ pub(super) fn table(fields: &mut Fields<'_>, family: ReadFamily) -> Option<(Tabl
     let descriptor = TableDescriptor { name, families, attributes };
     descriptor.validate().ok()?;
     Some((descriptor, ids))
+}
+
+fn regions(fields: &mut Fields<'_>) -> Option<RegionsEdit> {
+    Some(RegionsEdit {
+        table: TableId(number(fields)?),
+        removed: list(fields, |fields| fields.varint().map(RegionId))?,
+        added: list(fields, |fields| {
+            let region = region(fields)?;
+            let flushed = fields.varint()?;
+            Some(FilledRegion { region, flushed, files: list(fields, file)? })
+        })?,
+    })
+}
+
+fn snapshot(fields: &mut Fields<'_>, family: ReadFamily) -> Option<SnapshotEntry> {
+    let name = text(fields)?.into();
+    let created = Timestamp(fields.varint()?);
+    let (descriptor, families) = table(fields, family)?;
+    let regions = list(fields, |fields| {
+        let start = Bytes::copy_from_slice(fields.string()?);
+        let end = Bytes::copy_from_slice(fields.string()?);
+        Some(SnapshotRegion { start, end, files: list(fields, file)? })
+    })?;
+    Some(SnapshotEntry { name, created, descriptor, families, regions })
 }
 
 fn family(fields: &mut Fields<'_>) -> Option<(FamilyId, FamilyDescriptor)> {

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 
 use basalt_store::NamespaceDescriptor;
 
-use super::catalog::{Catalog, Edit};
+use super::catalog::Catalog;
 use super::edit::{decode_with, family_of_version_1};
+use super::entry::Edit;
 
 /// The edits of a record on top of `catalog`, as version 2 would tell them; `None` for bytes that no writer made.
 pub(super) fn decode(payload: &[u8], catalog: &Catalog) -> Option<Vec<Edit>> {

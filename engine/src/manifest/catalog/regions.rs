@@ -1,31 +1,9 @@
-//! Regions that take the place of others: the edit of a split, and its bytes.
+//! Regions that take the place of others: the edit of a split, applied.
 
 use bytes::Bytes;
 
-use super::catalog::{Catalog, FileEntry, Misfit, NewRegion, RegionEntry, check_sequence, misfit};
-use super::edit::{file, list, put_files, region};
-use crate::field::{Fields, put_string, put_varint};
-use crate::id::{RegionId, TableId};
-
-/// A region with what it begins with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FilledRegion {
-    pub(crate) region: NewRegion,
-    /// Everything up to here is in files.
-    pub(crate) flushed: u64,
-    /// Oldest first; a file of the region that was may be in both halves.
-    pub(crate) files: Vec<FileEntry>,
-}
-
-/// Regions of a table that take the place of neighbours.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RegionsEdit {
-    pub(crate) table: TableId,
-    /// In key order.
-    pub(crate) removed: Vec<RegionId>,
-    /// In key order; they tile what the removed ones did, and hold no file that those did not.
-    pub(crate) added: Vec<FilledRegion>,
-}
+use super::super::entry::{FileEntry, FilledRegion, RegionEntry, RegionsEdit};
+use super::{Catalog, Misfit, check_sequence, misfit};
 
 impl Catalog {
     pub(super) fn replace_regions(&mut self, edit: &RegionsEdit) -> Result<(), Misfit> {
@@ -80,32 +58,4 @@ fn tiles(added: &[FilledRegion], start: &Bytes, end: &Bytes) -> bool {
         at = Some(&region.end).filter(|end| !end.is_empty());
     }
     at.unwrap_or(&Bytes::new()) == end
-}
-
-pub(super) fn encode_into(edit: &RegionsEdit, out: &mut Vec<u8>) {
-    put_varint(out, edit.table.0.into());
-    put_varint(out, edit.removed.len() as u64);
-    for id in &edit.removed {
-        put_varint(out, id.0);
-    }
-    put_varint(out, edit.added.len() as u64);
-    for FilledRegion { region, flushed, files } in &edit.added {
-        put_varint(out, region.id.0);
-        put_string(out, &region.start);
-        put_string(out, &region.end);
-        put_varint(out, *flushed);
-        put_files(out, files);
-    }
-}
-
-pub(super) fn decode(fields: &mut Fields<'_>) -> Option<RegionsEdit> {
-    Some(RegionsEdit {
-        table: TableId(u32::try_from(fields.varint()?).ok()?),
-        removed: list(fields, |fields| fields.varint().map(RegionId))?,
-        added: list(fields, |fields| {
-            let region = region(fields)?;
-            let flushed = fields.varint()?;
-            Some(FilledRegion { region, flushed, files: list(fields, file)? })
-        })?,
-    })
 }
