@@ -18,7 +18,6 @@ use super::format::Layout;
 use super::input::{Input, Malformed, Parsed};
 
 pub(super) use builder::BlockBuilder;
-use builder::shared_bytes;
 
 /// Base time and base sequence number, from which the first cell of each row counts.
 const BASE_TIMESTAMP: usize = 0;
@@ -372,6 +371,11 @@ impl BlockCursor {
         (self.parts, self.position) = self.block.read_cell(self.position, &self.parts)?;
         Ok(())
     }
+}
+
+/// How many first bytes two keys have in common.
+fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
 /// Bytes of an entry of the row table.

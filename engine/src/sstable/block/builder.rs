@@ -9,7 +9,7 @@ use crate::sstable::input::put_step;
 
 use super::{
     HEAD_BYTES, KIND_SHIFT, SAME_QUALIFIER, SAME_SEQ, SAME_TIMESTAMP, SAME_VALUE_BYTES, TRAILER_BYTES,
-    WIDE_ROW_ENTRIES, row_entry_bytes,
+    WIDE_ROW_ENTRIES, row_entry_bytes, shared_bytes,
 };
 
 /// Collects cells, which come in cell order, into one image. Its buffers are kept from block to block.
@@ -179,9 +179,4 @@ impl BlockBuilder {
         self.row_cells.clear();
         self.row_cells_count = 0;
     }
-}
-
-/// How many first bytes two keys have in common.
-pub(super) fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
