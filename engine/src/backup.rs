@@ -22,18 +22,16 @@ use crate::reserve::Reserve;
 use crate::table::Regions;
 use crate::wal::{LogPos, Replayed, Wal, WalOptions};
 
+mod copy;
 mod index;
 mod restore;
 
+use copy::{copy, create_copy, read_through, sum};
 use index::{BackupIndex, IndexedFile, check_empty};
 
 pub(crate) use restore::check_openable;
 pub use restore::restore;
 
-/// The file that makes a folder a backup.
-const INDEX: &str = "BACKUP";
-/// Bytes copied at a time.
-const PIECE_BYTES: usize = 1 << 20;
 /// The log of a backup is empty: a segment of this length.
 const LOG_BYTES: u64 = 4096;
 
@@ -209,49 +207,4 @@ fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequen
     Wal::open(Arc::clone(fs), options, condition, reserve, replayed)?.close();
     // No listing: who looks at the folder meanwhile leaves files of theirs in it, as a LOCK, and a restore would copy them.
     Ok([manifest::NAME.to_owned(), first.name()])
-}
-
-/// Makes the file of a copy. Nothing is written over: what is there may be another name of a file of the store.
-fn create_copy(fs: &dyn FileSystem, to: &Path) -> Result<Arc<dyn File>> {
-    fs.create_new(to).map_err(Error::io(IoOp::Create, to))
-}
-
-/// Copies a file into one that was made for it and forces it to disk, as long as it may go on; answers its length and CRC-32C.
-fn copy(
-    fs: &dyn FileSystem,
-    from: &Path,
-    (to, file): (&Path, &dyn File),
-    go_on: impl Fn() -> Result<()>,
-) -> Result<(u64, u32)> {
-    let summed = read_through(fs, from, |offset, piece| {
-        go_on()?;
-        file.write_at(offset, piece).map_err(Error::io(IoOp::Write, to))
-    })?;
-    file.sync_data().map_err(Error::io(IoOp::SyncData, to))?;
-    Ok(summed)
-}
-
-/// A file's length and CRC-32C.
-fn sum(fs: &dyn FileSystem, path: &Path) -> Result<(u64, u32)> {
-    read_through(fs, path, |_, _| Ok(()))
-}
-
-fn read_through(
-    fs: &dyn FileSystem,
-    path: &Path,
-    mut take: impl FnMut(u64, &[u8]) -> Result<()>,
-) -> Result<(u64, u32)> {
-    let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
-    let len = file.len().map_err(Error::io(IoOp::Len, path))?;
-    let mut piece = vec![0; PIECE_BYTES.min(usize::try_from(len).unwrap_or(PIECE_BYTES))];
-    let (mut offset, mut crc) = (0, 0);
-    while offset < len {
-        let wanted = usize::try_from(len - offset).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-        let part = piece.get_mut(..wanted).unwrap_or_default();
-        file.read_exact_at(offset, part).map_err(Error::io(IoOp::Read, path))?;
-        crc = crc32c::crc32c_append(crc, part);
-        take(offset, part)?;
-        offset += wanted as u64;
-    }
-    Ok((len, crc))
 }

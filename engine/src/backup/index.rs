@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::io::{File, FileSystem, IoOp, publish};
 
-use super::INDEX;
-
+/// The file that makes a folder a backup.
+pub(super) const INDEX: &str = "BACKUP";
 /// The index until it is published.
 pub(super) const ASIDE: &str = "BACKUP.tmp";
 /// Behind it the first line has the version.

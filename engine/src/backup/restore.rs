@@ -8,8 +8,9 @@ use crate::data_folder::{LOCK, lock_dir};
 use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
 
-use super::index::{BackupIndex, IndexedFile};
-use super::{BackedUp, INDEX, Progress, copy, create_copy};
+use super::copy::{copy, create_copy};
+use super::index::{BackupIndex, INDEX, IndexedFile};
+use super::{BackedUp, Progress};
 
 /// Lies in a folder while a restore fills it: such a folder is not opened, it might lack anything.
 const UNFINISHED: &str = "RESTORING";
