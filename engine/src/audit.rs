@@ -8,7 +8,6 @@ use std::sync::Arc;
 use basalt_store::TableName;
 use bytes::Bytes;
 
-use crate::backup::Progress;
 use crate::data_folder::{lock_dir, open_file};
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
@@ -16,6 +15,7 @@ use crate::io::{DryFs, FileLock, FileSystem, IoOp};
 use crate::manifest::{Catalog, FileEntry, Manifest};
 use crate::mutation::LoggedBatch;
 use crate::options::EngineOptions;
+use crate::progress::Progress;
 use crate::record::Record;
 use crate::sstable::{BlockCache, BlockCodecs};
 use crate::wal::replay;

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::health::Condition;
 use crate::io::{File, FileSystem, IoOp};
 use crate::manifest::{self, Catalog, FileEntry, Manifest};
+use crate::progress::Progress;
 use crate::reserve::Reserve;
 use crate::table::Regions;
 use crate::wal::{LogPos, Replayed, Wal, WalOptions};
@@ -34,17 +35,6 @@ pub use restore::restore;
 
 /// The log of a backup is empty: a segment of this length.
 const LOG_BYTES: u64 = 4096;
-
-/// How far a backup, a restore or a check is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress<'a> {
-    /// The file that was done last.
-    pub file: &'a str,
-    /// Bytes of all files done.
-    pub bytes_done: u64,
-    /// Bytes of all files.
-    pub bytes_total: u64,
-}
 
 /// What a backup holds, or what a restore brought back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

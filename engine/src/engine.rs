@@ -12,13 +12,14 @@ use basalt_store::{
 use bytes::Bytes;
 
 use crate::background::Background;
-use crate::backup::{BackedUp, Progress, check_openable};
+use crate::backup::{BackedUp, check_openable};
 use crate::core::{Core, Surroundings};
 use crate::data_folder::lock_dir;
 use crate::error::{Error, Result};
 use crate::health::{Condition, Health};
 use crate::io::FileLock;
 use crate::options::{EngineOptions, Limits, Workers};
+use crate::progress::Progress;
 use crate::recovery::recover;
 use crate::reserve::Reserve;
 use crate::sstable::BlockCache;

@@ -23,7 +23,7 @@ use basalt_store::{CellRef, FamilyDescriptor, TableDescriptor, TableName};
 use bytes::Bytes;
 
 use crate::audit::{Folder, count};
-use crate::backup::{Progress, check_openable};
+use crate::backup::check_openable;
 use crate::data_folder::open_file;
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
@@ -31,6 +31,7 @@ use crate::io::{IoOp, publish};
 use crate::loss::Loss;
 use crate::manifest::{Catalog, Edit, FileEntry, Manifest, Marks, SnapshotEntry};
 use crate::mutation::LoggedBatch;
+use crate::progress::Progress;
 use crate::record::{self, Record, Step};
 use crate::side_log::forget_all;
 use crate::sstable::{Remains, Sstable, SstableOptions, SstableWriter};

@@ -7,10 +7,11 @@ use basalt_store::with_causes;
 use crate::data_folder::{LOCK, lock_dir};
 use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
+use crate::progress::Progress;
 
+use super::BackedUp;
 use super::copy::{copy, create_copy};
 use super::index::{BackupIndex, INDEX, IndexedFile};
-use super::{BackedUp, Progress};
 
 /// Lies in a folder while a restore fills it: such a folder is not opened, it might lack anything.
 const UNFINISHED: &str = "RESTORING";
