@@ -13,9 +13,9 @@ mod by_value;
 mod claims;
 mod folded;
 mod row;
+mod told;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -29,6 +29,7 @@ use basalt_store::{
 use bytes::Bytes;
 
 use self::row::{Content, Row, RowLedger, change, number, read_all};
+use self::told::{Told, at};
 use crate::io::{Fault, FaultKind, FaultSpan, LossMode, Rng, SimFs, SplitMix};
 use crate::{Engine, EngineOptions, Error, Health, Limits, Workers};
 
@@ -66,13 +67,6 @@ pub fn history(seed: u64) -> Result<u64, Violation> {
 /// The first broken promise.
 pub fn under_fault(seed: u64, fault: Fault) -> Result<bool, Violation> {
     History::new(seed).run_under(fault).map_err(|what| Violation { seed, what })
-}
-
-type Told<T = ()> = Result<T, String>;
-
-/// Adds where and when to what was told.
-fn at(place: &str) -> impl Fn(&dyn Display) -> String {
-    move |what| format!("{place}: {what}")
 }
 
 /// The table of every history, and the one that snapshots are looked at in.

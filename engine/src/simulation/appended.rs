@@ -3,10 +3,8 @@
 
 use basalt_store::{Append, Durability, RowBuilder};
 
-use super::{Told, folded};
-
-/// Its column.
-pub(super) const QUALIFIER: &[u8] = b"+";
+use super::folded::{self, APPENDED};
+use super::told::Told;
 
 /// The numbers of an append cell.
 pub(super) fn numbers(value: &[u8]) -> Vec<u64> {
@@ -16,7 +14,7 @@ pub(super) fn numbers(value: &[u8]) -> Vec<u64> {
 
 /// Appends a number.
 pub(super) fn append(row: &str, number: u64, durability: Durability) -> Append {
-    let (row, family, qualifier) = (row.to_owned().into(), folded::FAMILY.into(), QUALIFIER.into());
+    let (row, family, qualifier) = (row.to_owned().into(), folded::FAMILY.into(), APPENDED.into());
     Append { row, family, qualifier, value: number.to_be_bytes().to_vec().into(), durability }
 }
 
@@ -25,7 +23,7 @@ pub(super) fn append(row: &str, number: u64, durability: Durability) -> Append {
 /// # Errors
 /// Those of the mutation.
 pub(super) fn delete(changes: &mut RowBuilder<'_>) -> basalt_store::Result<()> {
-    changes.delete_column(folded::FAMILY, QUALIFIER, None)?;
+    changes.delete_column(folded::FAMILY, APPENDED, None)?;
     Ok(())
 }
 

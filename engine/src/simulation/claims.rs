@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use basalt_store::{CheckAndMutate, Comparison, Durability, MutationBatch};
 
-use super::Told;
+use super::told::Told;
 
 pub(super) const ROWS: u64 = 3;
 const FAMILY: &[u8] = b"f";

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use basalt_store::{FamilyDescriptor, Fold, FoldedRow, Result, RowBuilder, RowPut, Timestamp};
 
-use super::appended;
-
 /// The family.
 pub(super) const FAMILY: &[u8] = b"h";
 
-/// Its columns. A folded cell bears those that it holds, one behind the other.
+/// The column of the append cell: a row that has one is not folded.
+pub(super) const APPENDED: &[u8] = b"+";
+
+/// Its other columns. A folded cell bears those that it holds, one behind the other.
 const COLUMNS: [u8; 4] = *b"0123";
 
 pub(super) const NUMBER_BYTES: usize = size_of::<u64>();
@@ -44,7 +45,7 @@ impl Fold for Columns {
 
     fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
         let [_, _, ..] = puts else { return false };
-        if puts.iter().any(|put| put.qualifier == appended::QUALIFIER) {
+        if puts.iter().any(|put| put.qualifier == APPENDED) {
             return false;
         }
         let newest = newest(puts.iter().map(|put| (put.qualifier, put.value, (put.timestamp, put.seq))));

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use basalt_store::{FamilyDescriptor, MutationBatch, Scan, Store, TableDescriptor, TableName};
 
-use super::{Told, appended, by_value, folded};
+use super::told::Told;
+use super::{appended, by_value, folded};
 use crate::Engine;
 
 const FAMILIES: [&[u8]; 2] = [b"f", b"g"];
@@ -160,7 +161,7 @@ pub(super) fn read_all(engine: &Engine, table: &TableName) -> basalt_store::Resu
             for cell in row.cells() {
                 let (qualifier, value) = (cell.qualifier.to_vec(), cell.value.to_vec());
                 match cell.family {
-                    folded::FAMILY if qualifier == appended::QUALIFIER => content.appended = appended::numbers(&value),
+                    folded::FAMILY if qualifier == folded::APPENDED => content.appended = appended::numbers(&value),
                     folded::FAMILY => content.folded.0.push((qualifier, value, cell.timestamp)),
                     by_value::FAMILY => content.by_value.push((qualifier, value)),
                     _ => content.values.push(value),
