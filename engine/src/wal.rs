@@ -28,21 +28,21 @@ use basalt_store::Durability;
 
 use crate::error::{Error, Result};
 use crate::health::Condition;
-use crate::io::FileSystem;
 use crate::reserve::Reserve;
 
 mod commit;
+mod group;
+mod open;
 mod replay;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod unmade;
 mod writer;
 
 use commit::Commits;
-use segment::Segment;
-use unmade::unmade;
-use writer::{Progress, Queued, Writer};
+use writer::{Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
 pub(crate) use replay::{Replay, Replayed, replay, too_large};
@@ -62,17 +62,8 @@ pub(crate) struct WalOptions {
     pub(crate) retry_interval: Duration,
 }
 
-/// Longest wait for records that may share a sync.
-const GATHER_MAX: Duration = Duration::from_millis(1);
-
-/// The writer thread does not wait for more records than this to share a sync.
-const GATHERED_RECORDS_MAX: usize = 8;
-
-/// The same bound in bytes.
+/// The writer thread does not wait for more bytes than this to share a sync.
 const GATHERED_BYTES_MAX: u64 = 64 << 10;
-
-/// A log that rests for so long gets a mark behind its end.
-const MARK_AFTER: Duration = Duration::from_millis(20);
 
 /// Counters of the log, for the metrics page.
 #[derive(Debug, Default)]
@@ -168,78 +159,6 @@ impl State {
 }
 
 impl Wal {
-    /// Opens the log after what [`replay`] found; new records go into a new segment.
-    ///
-    /// # Errors
-    /// Any I/O error; `DiskFull` when there is no room for a segment.
-    pub(crate) fn open(
-        fs: Arc<dyn FileSystem>,
-        options: WalOptions,
-        condition: Arc<Condition>,
-        reserve: Arc<Reserve>,
-        replayed: Replayed,
-    ) -> Result<Wal> {
-        let segment = Segment::make(&*fs, &options.dir, replayed.next, options.segment_bytes)?;
-        Ok(Wal::begin(fs, options, condition, reserve, (replayed, segment)))
-    }
-
-    /// As [`Wal::open`]; but where there is no room for a segment writes are refused until there is, and the segment is made then.
-    ///
-    /// # Errors
-    /// Any I/O error but want of room.
-    pub(crate) fn open_in_any_room(
-        fs: Arc<dyn FileSystem>,
-        options: WalOptions,
-        condition: Arc<Condition>,
-        reserve: Arc<Reserve>,
-        replayed: Replayed,
-    ) -> Result<Wal> {
-        let segment = match Segment::make(&*fs, &options.dir, replayed.next, options.segment_bytes) {
-            Err(error) if error.is_want_of_room() => {
-                condition.set_no_room(&error);
-                unmade(replayed.next)
-            }
-            made => made?,
-        };
-        Ok(Wal::begin(fs, options, condition, reserve, (replayed, segment)))
-    }
-
-    fn begin(
-        fs: Arc<dyn FileSystem>,
-        options: WalOptions,
-        condition: Arc<Condition>,
-        reserve: Arc<Reserve>,
-        (replayed, segment): (Replayed, Segment),
-    ) -> Wal {
-        let dir = options.dir.clone();
-        let writer = Writer::new(fs, dir, options.segment_bytes, segment, replayed.sealed, replayed.end);
-        writer.mark_begun();
-        Wal {
-            condition,
-            reserve,
-            state: Mutex::new(State {
-                commits: Commits::after(replayed.last_sequence),
-                queue: Vec::new(),
-                queued_bytes: 0,
-                wake_at: 1,
-                wants_write: false,
-                wants_sync: false,
-                has_unheld: false,
-                unsynced_records: 0,
-                is_called: false,
-                unsynced_since: None,
-                unmarked_since: None,
-                closed: false,
-                has_ended: false,
-            }),
-            work: Condvar::new(),
-            logged: Arc::new(AtomicU64::new(replayed.last_sequence)),
-            stats: WalStats::of(&writer),
-            writer: Mutex::new(writer),
-            options,
-        }
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -372,216 +291,6 @@ impl Wal {
         self.state().commits.applied_to()
     }
 
-    /// The writer thread's loop until [`Wal::close`]. `before` runs before each write, and may append records to it.
-    pub(crate) fn run(&self, before: impl Fn()) {
-        while let Some(is_due) = self.wait_for_work() {
-            before();
-            let began = Instant::now();
-            let answered = self.write_group(is_due);
-            let took = began.elapsed();
-            self.make_ready();
-            self.mark_if_resting();
-            self.gather(answered, took);
-        }
-        self.write_group(true);
-        self.state().has_ended = true;
-        self.fail_all();
-    }
-
-    /// Waits a moment for the writers that were just answered, as they are likely to write again. Their records then share one
-    /// sync with those that were queued during the last one, instead of waiting for the sync after it.
-    ///
-    /// The wait is at most half of what the last sync took. It ends when the queue holds as many records as were queued and
-    /// answered together before it, or when enough of them share the sync.
-    fn gather(&self, answered: usize, took: Duration) {
-        let mut state = self.state();
-        let expected = (state.queue.len() + answered).min(GATHERED_RECORDS_MAX);
-        if answered == 0 || expected < 2 || self.condition.check().is_err() {
-            return;
-        }
-        let end = Instant::now() + (took / 2).min(GATHER_MAX);
-        state.wake_at = expected;
-        while !state.closed
-            && !state.is_called
-            && state.queue.len() < expected
-            && state.queued_bytes <= GATHERED_BYTES_MAX
-        {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        state.wake_at = 1;
-    }
-
-    /// Marks the end of a log that nothing was written to for a while.
-    fn mark_if_resting(&self) {
-        let mut state = self.state();
-        if state.unmarked_since.take_if(|since| since.elapsed() >= MARK_AFTER).is_some() {
-            drop(state);
-            self.writer().mark();
-        }
-    }
-
-    /// Sleeps until there is something to do, and says whether the sync of the interval is due; `None` when the log closes.
-    fn wait_for_work(&self) -> Option<bool> {
-        let mut state = self.state();
-        loop {
-            if state.closed {
-                return None;
-            }
-            if self.condition.lack().is_some() {
-                let retry = self.options.retry_interval;
-                let (woken, _) = self.work.wait_timeout(state, retry).unwrap_or_else(PoisonError::into_inner);
-                return (!woken.closed).then_some(false);
-            }
-            if std::mem::take(&mut state.is_called) {
-                return Some(false);
-            }
-            let left = |since: Option<Instant>, time: Duration| since.map(|since| time.saturating_sub(since.elapsed()));
-            let to_sync = left(state.unsynced_since, self.options.sync_interval);
-            let to_mark = left(state.unmarked_since, MARK_AFTER);
-            let [is_due, is_resting] = [to_sync, to_mark].map(|left| left.is_some_and(|left| left.is_zero()));
-            if state.wants_write || state.wants_sync || is_due || is_resting || state.queued_bytes > GATHERED_BYTES_MAX
-            {
-                // The sync is due even while more is queued: a steady stream of writes must not put it off.
-                return Some(is_due);
-            }
-            state = match to_sync.into_iter().chain(to_mark).min() {
-                None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
-            };
-        }
-    }
-
-    /// Writes everything queued as one group. Syncs if `wants_sync` or a queued write asks for it.
-    ///
-    /// This is one step of the writer thread; simulations call it in the thread's place. Answers how many records share the sync.
-    pub(crate) fn write_group(&self, wants_sync: bool) -> usize {
-        let mut writer = self.writer();
-        // Checked with the writer's lock held: the thread that held it before may have failed to sync. A second sync would
-        // succeed although the data of the first is lost.
-        if self.condition.check_alive().is_err() {
-            drop(writer);
-            self.give_up();
-            return 0;
-        }
-        let (group, wants_sync, up_to) = {
-            let mut state = self.state();
-            let wants_sync = std::mem::take(&mut state.wants_sync) || wants_sync;
-            (state.take_queue(), wants_sync, state.commits.last_sequence())
-        };
-        match self.write_taken(&mut writer, group, Writer::write) {
-            Ok(()) if wants_sync => {
-                let count = std::mem::take(&mut self.state().unsynced_records);
-                self.sync_group(&mut writer, up_to);
-                count
-            }
-            Ok(()) => 0,
-            Err(error) => {
-                self.failed(&error, wants_sync);
-                0
-            }
-        }
-    }
-
-    /// Writes what is queued and has it set out for the disk, so that the sync that follows finds it there or on its way. For a
-    /// thread that is about to put the change into memtables, and to sync then: both go on at the same time.
-    ///
-    /// Nothing is written while another thread has the files; the sync writes it then. A full disk is the sync's to meet, too.
-    pub(crate) fn write_ahead(&self) {
-        let Ok(mut writer) = self.writer.try_lock() else { return };
-        // As in `write_group`.
-        if self.condition.check().is_err() {
-            return;
-        }
-        let group = self.state().take_queue();
-        match self.write_taken(&mut writer, group, Writer::write_ahead) {
-            Err(error) if !error.is_want_of_room() => self.failed(&error, true),
-            Ok(()) | Err(_) => {}
-        }
-    }
-
-    /// Writes records that were taken from the queue, and settles what is as durable then as it asked to be.
-    fn write_taken(
-        &self,
-        writer: &mut Writer,
-        group: Vec<Queued>,
-        write: impl FnOnce(&mut Writer, Vec<Queued>) -> (Progress, Result<()>),
-    ) -> Result<()> {
-        let count = group.len();
-        let (progress, result) = write(writer, group);
-        self.stats.measure(writer);
-        self.stats.records.fetch_add(count as u64, Ordering::Relaxed);
-        let due = {
-            let mut state = self.state();
-            state.unsynced_records += count;
-            if count > 0 {
-                state.unsynced_since.get_or_insert_with(Instant::now);
-            }
-            let mut due = progress.synced.map_or_else(Vec::new, |synced| state.commits.synced_to(synced));
-            due.extend(state.commits.written(progress.written));
-            due
-        };
-        call(due);
-        result
-    }
-
-    /// Syncs, then settles every write up to `up_to`: the last number given before the group was taken.
-    fn sync_group(&self, writer: &mut Writer, up_to: u64) {
-        let started = Instant::now();
-        match writer.sync() {
-            Ok(last) => self.logged.fetch_max(last, Ordering::Release),
-            Err(error) => return self.failed(&error, true),
-        };
-        let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.stats.syncs.fetch_add(1, Ordering::Relaxed);
-        self.stats.sync_nanos.fetch_add(nanos, Ordering::Relaxed);
-        self.stats.sync_nanos_max.fetch_max(nanos, Ordering::Relaxed);
-        let due = {
-            let mut state = self.state();
-            // A record queued during the sync found `unsynced_since` set, and so woke nobody: wake the writer thread for it.
-            // Held records need no wake-up, as their push follows.
-            state.unsynced_since = state.has_unheld.then(Instant::now);
-            // Once a rest: from then on the writer thread looks at the time by itself.
-            let was_marked = state.unmarked_since.replace(Instant::now()).is_none();
-            if state.has_unheld || was_marked {
-                self.work.notify_one();
-            }
-            state.commits.synced_to(up_to)
-        };
-        call(due);
-    }
-
-    /// On a full disk, and where no segment can be opened, the log waits for room. After any other failure it does nothing more.
-    fn failed(&self, error: &Error, wants_sync: bool) {
-        if error.is_want_of_room() {
-            self.condition.set_no_room(error);
-            let mut state = self.state();
-            state.wants_sync |= wants_sync;
-            let owed = state.commits.take_answers();
-            // A push may have met the full disk on another thread: the writer thread must know of it.
-            self.work.notify_one();
-            drop(state);
-            self.refuse(owed);
-        } else {
-            self.condition.poison(error);
-            self.fail_all();
-        }
-    }
-
-    /// Drops what is queued, as it will not be written, and answers all open writes.
-    fn give_up(&self) {
-        {
-            let mut state = self.state();
-            state.queue.clear();
-            (state.queued_bytes, state.unsynced_since) = (0, None);
-            (state.wants_write, state.wants_sync, state.has_unheld) = (false, false, false);
-        }
-        self.fail_all();
-    }
-
     /// Answers all open writes with the error of the engine's condition.
     pub(crate) fn fail_all(&self) {
         let owed = self.state().commits.take_answers();
@@ -591,39 +300,6 @@ impl Wal {
     fn refuse(&self, answers: Vec<Answer>) {
         for answer in answers {
             answer(Err(self.condition.check().err().unwrap_or(Error::Closed)));
-        }
-    }
-
-    /// Makes the next segment before it is needed; where there was no room for it, not again before the interval is over, as each
-    /// try writes the disk full. After a full disk, writes are taken again only when both that segment and the reserve fit.
-    pub(crate) fn make_ready(&self) {
-        let prepared = {
-            let mut writer = self.writer();
-            if self.condition.check_alive().is_err() {
-                return;
-            }
-            let lacks_room = self.condition.lack().is_some();
-            if !lacks_room && !writer.is_prepared() && !writer.may_prepare(self.options.retry_interval) {
-                return;
-            }
-            // A lent reserve is for what makes room, such as flushes: a segment must not take that space, unless records wait
-            // for one.
-            let is_lent = lacks_room && self.reserve.is_lent();
-            let prepared = if is_lent && !writer.has_backlog() { Ok(()) } else { writer.prepare() };
-            // So is the space of the old segments that are kept for reuse.
-            let given_back = if lacks_room { writer.remove_retired() } else { Ok(()) };
-            prepared.and(given_back).map(|()| writer.is_made() && !writer.has_backlog())
-        };
-        let ready = prepared.and_then(|is_up| if is_up { self.reserve.fill().map(|()| true) } else { Ok(false) });
-        match ready {
-            Ok(true) => self.condition.set_lack(None),
-            Ok(false) => {}
-            // No room for the next segment is not a failure yet: the current one still takes records.
-            Err(error) if error.is_want_of_room() => {}
-            Err(error) => {
-                self.condition.poison(&error);
-                self.fail_all();
-            }
         }
     }
 

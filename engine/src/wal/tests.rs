@@ -3,7 +3,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, LossMode, OsFs, Rng, SimFs, SplitMix};
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem, LossMode, OsFs, Rng, SimFs, SplitMix};
 use crate::record;
 
 const FIRST: SegmentId = SegmentId(1);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::wal::segment::MARK;
+use crate::wal::thread::MARK_AFTER;
 
 /// A log of some records that are on disk, with a mark behind them or without.
 fn rested(is_marked: bool) -> (SimFs, u64) {
