@@ -8,30 +8,27 @@
 //!
 //! Feature `sim`: the tests here run a few hundred histories, `basalt-torture sim` and `countdown` as many as are wanted.
 
+mod answers;
 mod appended;
 mod by_value;
+mod check;
 mod claims;
 mod folded;
 mod row;
+mod step;
 mod told;
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use basalt_store::{
-    Applied, Compaction, Durability, Increment, Lane, ManualClock, MutationBatch, Pending, SplitAt, Store, TableName,
-    Timestamp,
-};
+use basalt_store::{Applied, Durability, ManualClock, Pending, Store, TableName, Timestamp};
 use bytes::Bytes;
 
-use self::row::{Content, Row, RowLedger, change, number, read_all};
+use self::row::{Content, RowLedger};
 use self::told::{Told, at};
 use crate::io::{Fault, FaultKind, FaultSpan, LossMode, Rng, SimFs, SplitMix};
-use crate::{Engine, EngineOptions, Error, Health, Limits, Workers};
+use crate::{Engine, EngineOptions, Error, Limits, Workers};
 
 const ROWS: u64 = 12;
 const LIVES: u32 = 4;
@@ -127,13 +124,6 @@ struct History {
     trace: u64,
     /// Calls of the life before, which might have failed.
     calls: u64,
-}
-
-fn poll<T: Unpin>(pending: &mut Pending<T>) -> Option<basalt_store::Result<T>> {
-    match Pin::new(pending).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(answer) => Some(answer),
-        Poll::Pending => None,
-    }
 }
 
 impl History {
@@ -268,298 +258,6 @@ impl History {
             self.hear()?;
         }
         Ok(())
-    }
-
-    fn step(&mut self, engine: &Engine) -> Told {
-        let name = self.name()?;
-        match self.rng.below(30) {
-            0..8 => return self.write(engine),
-            8..10 => self.increment(engine, &name),
-            10..13 => drop(engine.pump()),
-            13..15 => engine.push(Lane(u16::from(self.rng.chance(1, 2)))),
-            15 => drop(engine.flush(&name)),
-            16 => drop(engine.compact(&name, Compaction::Minor)),
-            17 => drop(engine.compact(&name, Compaction::Major)),
-            18 => return self.check_all(engine),
-            19 => {
-                let row = row_key(self.rng.below(ROWS)).into();
-                let at = if self.rng.chance(1, 2) { SplitAt::Key(row) } else { SplitAt::MiddleOf(row) };
-                drop(engine.split_region(&name, &at));
-            }
-            20 => return self.snapshot(engine),
-            21 => return self.check_snapshots(engine),
-            22..24 => return self.delete_column(engine),
-            24..27 => self.append(engine, &name),
-            27..29 => return self.claim(engine, &name),
-            _ => return self.free_space(engine),
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, engine: &Engine) -> Told {
-        let durability = match self.rng.below(6) {
-            0 => Durability::Os,
-            1 => Durability::Async,
-            _ => Durability::Fsync,
-        };
-        // What waits on different roads is in no order, so that a row keeps to one.
-        let road = self.rng.below(3);
-        let may_wait = durability == Durability::Fsync;
-        let change_number = self.draw_change();
-        let mut batch = MutationBatch::new(durability);
-        let mut rows = Vec::new();
-        for (row, ledger) in &mut self.rows {
-            if !self.rng.chance(1, if may_wait { 2 } else { 4 }) || (may_wait && row % 3 != road) {
-                continue;
-            }
-            let asked = if self.rng.chance(1, 6) {
-                None
-            } else {
-                self.next_value += 1;
-                Some(self.next_value)
-            };
-            let padding = asked.map_or(0, |_| self.rng.below(200));
-            change(&mut batch, &row_key(*row), asked, padding).map_err(|error| error.to_string())?;
-            self.may_have_deleted |= asked.is_none();
-            rows.push((*row, ledger.ask(change_number, asked)));
-        }
-        match road {
-            0 => batch.hold(Lane(0)),
-            1 => batch.hold(Lane(1)),
-            _ => {}
-        }
-        let pending = engine.apply(&self.name()?, batch);
-        self.asked.push(Asked { pending, durability, change: change_number, rows });
-        Ok(())
-    }
-
-    fn draw_change(&mut self) -> u64 {
-        self.next_change += 1;
-        self.next_change
-    }
-
-    /// Deletes a column of a row that nothing else is asked of, by the cells that hold it now, or its append cell.
-    fn delete_column(&mut self, engine: &Engine) -> Told {
-        let name = self.name()?;
-        engine.push(Lane(0));
-        engine.push(Lane(1));
-        drop(engine.pump());
-        self.hear()?;
-        let (row, column) = (self.rng.below(ROWS), folded::column_of(self.rng.below(4)));
-        if !self.asked.is_empty() || engine.describe_table(&name).is_err() {
-            return Ok(());
-        }
-        let Some(mut found) = self.content(engine, &name)? else { return Ok(()) };
-        let cells = found.remove(&row_key(row)).unwrap_or_default().folded;
-        let is_append_cell = self.rng.chance(1, 5);
-        if !is_append_cell && !cells.numbers().contains_key(&column) {
-            return Ok(());
-        }
-        let change = self.draw_change();
-        let mut batch = MutationBatch::new(Durability::Fsync);
-        let delete = |mut changes| {
-            if is_append_cell { appended::delete(&mut changes) } else { cells.delete(column, &mut changes) }
-        };
-        let deleted = batch.row(row_key(row).as_bytes()).and_then(delete);
-        deleted.map_err(|error| error.to_string())?;
-        self.may_have_deleted = true;
-        let ledger = self.rows.entry(row).or_default();
-        if is_append_cell {
-            ledger.appended.ask(change, None);
-        } else {
-            ledger.folded.ask_delete(change, column);
-        }
-        let rows = vec![(row, ledger.floor)];
-        let pending = engine.apply(&name, batch);
-        // Before anything is folded.
-        drop(engine.pump());
-        self.asked.push(Asked { pending, durability: Durability::Fsync, change, rows });
-        Ok(())
-    }
-
-    fn increment(&mut self, engine: &Engine, name: &TableName) {
-        let durability = if self.rng.chance(1, 3) { Durability::Async } else { Durability::Fsync };
-        let (row, family, qualifier) = (COUNTER.into(), "f".into(), "n".into());
-        let pending = engine.increment(name, Increment { row, family, qualifier, amount: 1, durability });
-        self.may_be_counted += 1;
-        self.increments.push(Counted { pending, durability });
-    }
-
-    /// Appends a number to a row's cell, which comes behind what waits for the row.
-    fn append(&mut self, engine: &Engine, name: &TableName) {
-        let durability = if self.rng.chance(1, 3) { Durability::Async } else { Durability::Fsync };
-        let (row, change) = (self.rng.below(ROWS), self.draw_change());
-        self.rows.entry(row).or_default().appended.ask(change, Some(change));
-        let pending = engine.append(name, appended::append(&row_key(row), change, durability));
-        self.appends.push(AskedOfRow { pending, durability, change, row });
-        // A second one within the millisecond would be of the next, which a delete by the clock leaves.
-        self.clock.advance(1);
-    }
-
-    /// Claims a row that nobody may hold, or has its holder, if it is that, leave or make room for another.
-    fn claim(&mut self, engine: &Engine, name: &TableName) -> Told {
-        let durability = if self.rng.chance(1, 3) { Durability::Async } else { Durability::Fsync };
-        let (row, change) = (self.rng.below(claims::ROWS), self.draw_change());
-        let ledger = self.claims.entry(row).or_default();
-        let holders = ledger.may_hold();
-        let drawn = usize::try_from(self.rng.below(holders.len() as u64)).unwrap_or(0);
-        let expected = holders.get(drawn).copied().flatten();
-        let next = if expected.is_some() && self.rng.chance(1, 2) { None } else { Some(change) };
-        ledger.ask(change, (expected, next));
-        self.may_have_deleted |= next.is_none();
-        let check = claims::change(row, (expected, next), durability).map_err(|error| error.to_string())?;
-        let pending = engine.check_and_mutate(name, check);
-        self.claims_asked.push(AskedOfRow { pending, durability, change, row });
-        Ok(())
-    }
-
-    /// Notes the answers that are there.
-    fn hear(&mut self) -> Told {
-        for mut asked in std::mem::take(&mut self.asked) {
-            match poll(&mut asked.pending) {
-                None => self.asked.push(asked),
-                Some(Ok(applied)) if asked.durability == Durability::Fsync => {
-                    if let Some(failed) = applied.failed.first() {
-                        return Err(format!("a row of an acknowledged batch failed: {failed:?}"));
-                    }
-                    self.trace = self.trace.wrapping_mul(31).wrapping_add(asked.rows.len() as u64);
-                    for (row, count) in asked.rows {
-                        self.rows.entry(row).or_default().is_sure(count, asked.change);
-                    }
-                }
-                // Refused, or promised less than the power loss that may come.
-                Some(_) => {}
-            }
-        }
-        for mut counted in std::mem::take(&mut self.increments) {
-            match poll(&mut counted.pending) {
-                None => self.increments.push(counted),
-                // The value told holds all that were counted before, and is itself on disk.
-                Some(Ok(value)) if counted.durability == Durability::Fsync => self.counted = self.counted.max(value),
-                Some(_) => {}
-            }
-        }
-        for mut appended in std::mem::take(&mut self.appends) {
-            match poll(&mut appended.pending) {
-                None => self.appends.push(appended),
-                Some(Ok(held)) if appended.durability == Durability::Fsync => {
-                    let ledger = &mut self.rows.entry(appended.row).or_default().appended;
-                    ledger.is_sure(appended.change, appended::numbers(&held));
-                }
-                Some(_) => {}
-            }
-        }
-        for mut claimed in std::mem::take(&mut self.claims_asked) {
-            match poll(&mut claimed.pending) {
-                None => self.claims_asked.push(claimed),
-                Some(Ok(was_changed)) if claimed.durability == Durability::Fsync => {
-                    let heard = self.claims.entry(claimed.row).or_default().hear(claimed.change, was_changed);
-                    heard.map_err(|told| format!("a claim of row {} is answered {told}", claimed.row))?;
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// With room again, writes are taken again.
-    fn free_space(&mut self, engine: &Engine) -> Told {
-        if !matches!(engine.health(), Health::DiskFull | Health::NoDescriptors) || self.fs.is_dead() {
-            return Ok(());
-        }
-        self.fs.set_capacity(u64::MAX);
-        self.fs.set_fault(None);
-        for _ in 0..3 {
-            engine.pump().map_err(|error| format!("with space again: {error}"))?;
-        }
-        match engine.health() {
-            Health::Ok => Ok(()),
-            other => Err(format!("with space again it is {other:?}")),
-        }
-    }
-
-    fn check_all(&mut self, engine: &Engine) -> Told {
-        let name = self.name()?;
-        if let Err(error) = engine.describe_table(&name) {
-            return if self.table_made { Err(error.to_string()) } else { Ok(()) };
-        }
-        let Some(found) = self.content(engine, &name)? else { return Ok(()) };
-        for (row, ledger) in &mut self.rows {
-            let nothing = Row::default();
-            let held = found.get(&row_key(*row)).unwrap_or(&nothing);
-            ledger.see(held).map_err(|told| format!("row {row} holds {told}"))?;
-        }
-        for (row, ledger) in &mut self.claims {
-            let holder = found.get(&claims::row_key(*row)).and_then(|row| number(row.values.first()?));
-            ledger.see(holder).map_err(|told| format!("claimed row {row} is held by {told}"))?;
-        }
-        let counter = found.get(COUNTER).and_then(|row| number(row.values.first()?)).unwrap_or(0);
-        let counts = self.counted.max(self.counter_seen)..=self.may_be_counted;
-        self.counter_seen = i64::try_from(counter)
-            .ok()
-            .filter(|counter| counts.contains(counter))
-            .ok_or_else(|| format!("the counter is {counter}, not in {counts:?}"))?;
-        Ok(())
-    }
-
-    /// Takes a snapshot under a new name: its flush made all that the table shows durable.
-    fn snapshot(&mut self, engine: &Engine) -> Told {
-        let taken = format!("s{}", self.next_value);
-        let name = self.name()?;
-        if engine.snapshot(&name, &taken).is_ok()
-            && let Some(found) = self.content(engine, &name)?
-        {
-            self.snapshots.insert(taken, found);
-        }
-        Ok(())
-    }
-
-    /// Each snapshot that was taken is there and holds what it held; then it is deleted, if chance will.
-    fn check_snapshots(&mut self, engine: &Engine) -> Told {
-        let there = engine.list_snapshots().map_err(|error| error.to_string())?;
-        let copy = named("copy")?;
-        // Asked first: a fault that comes once may keep the copy from being dropped, and is over then.
-        let may_fail = self.may_fail(engine);
-        drop(engine.drop_table(&copy));
-        for (taken, expected) in &self.snapshots {
-            if there.iter().all(|snapshot| *snapshot.name != **taken) {
-                return Err(format!("snapshot {taken} is gone"));
-            }
-            match engine.clone_snapshot(taken, &copy) {
-                Ok(()) => {}
-                Err(_) if may_fail || self.may_fail(engine) => continue,
-                Err(error) => return Err(format!("snapshot {taken} cannot be cloned: {error}")),
-            }
-            if let Some(found) = self.content(engine, &copy)?
-                && found != *expected
-            {
-                return Err(format!("snapshot {taken} holds {found:?}, not {expected:?}"));
-            }
-            drop(engine.drop_table(&copy));
-        }
-        for snapshot in there {
-            // One whose taking or deleting was not answered may be there or not.
-            if self.rng.chance(1, 2) {
-                self.snapshots.remove(&*snapshot.name);
-                drop(engine.delete_snapshot(&snapshot.name));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a call may be refused: the disk is dead or full, or a fault is set, or what one did is known.
-    fn may_fail(&self, engine: &Engine) -> bool {
-        self.fs.is_dead() || self.fs.has_fault() || engine.health() != Health::Ok
-    }
-
-    /// A table's rows; `None` where it may not answer. What it does answer must be right.
-    fn content(&self, engine: &Engine, table: &TableName) -> Result<Option<Content>, String> {
-        let may_fail = self.may_fail(engine);
-        match read_all(engine, table) {
-            Ok(found) => Ok(Some(found)),
-            Err(_) if may_fail || self.may_fail(engine) => Ok(None),
-            Err(error) => Err(format!("{table} cannot be read: {error}")),
-        }
     }
 
     /// The power goes, or the process is killed; what was in flight stays possible for ever.
