@@ -10,7 +10,8 @@ use basalt_store::{
     Cost, Filter, Packing, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, ScanSender, Scanner,
 };
 
-use super::{Rows, cost, open_families};
+use super::cost;
+use super::rows::{Rows, open_families};
 use crate::block_count::BlockCount;
 use crate::core::Core;
 use crate::error::{Error, Result};
