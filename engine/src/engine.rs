@@ -397,46 +397,4 @@ impl Store for Engine {
 }
 
 #[cfg(test)]
-mod backups;
-#[cfg(test)]
-mod clocks;
-#[cfg(test)]
-mod closes;
-#[cfg(test)]
-mod columns;
-#[cfg(test)]
-mod conformance;
-#[cfg(test)]
-mod copies;
-#[cfg(test)]
-mod counts;
-#[cfg(test)]
-mod folds;
-#[cfg(test)]
-mod full_disks;
-#[cfg(test)]
-mod gathered;
-#[cfg(test)]
-mod inlines;
-#[cfg(test)]
-mod outputs;
-#[cfg(test)]
-mod put_off;
-#[cfg(test)]
-mod refills;
-#[cfg(test)]
-mod repairs;
-#[cfg(test)]
-mod reshapes;
-#[cfg(test)]
-mod rules;
-#[cfg(test)]
-mod side_logs;
-#[cfg(test)]
-mod snapshots;
-#[cfg(test)]
-mod spills;
-#[cfg(test)]
-mod splits;
-#[cfg(test)]
 mod tests;

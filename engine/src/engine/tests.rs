@@ -1,3 +1,5 @@
+//! What the facade promises: here the plain road and what all its tests share, a file each for the rest.
+
 use std::path::Path;
 
 use basalt_store::{CellKind, Columns, Durability, ErrorKind, FamilyDescriptor, ManualClock, Timestamp};
@@ -5,6 +7,28 @@ use basalt_store::{CellKind, Columns, Durability, ErrorKind, FamilyDescriptor, M
 use super::*;
 use crate::io::{FileSystem, OsFs, SimFs};
 use crate::options::Limits;
+
+mod backups;
+mod clocks;
+mod closes;
+mod columns;
+mod conformance;
+mod copies;
+mod counts;
+mod folds;
+mod full_disks;
+mod gathered;
+mod inlines;
+mod outputs;
+mod put_off;
+mod refills;
+mod repairs;
+mod reshapes;
+mod rules;
+mod side_logs;
+mod snapshots;
+mod spills;
+mod splits;
 
 /// Bounds at which everything happens with few bytes.
 pub(crate) fn small_limits() -> Limits {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use basalt_store::{Durability, FamilyDescriptor, Fold, MutationBatch};
 
-use super::tests::{Joining, name, options, scan, table};
 use super::*;
 use crate::io::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
 use crate::mutation::MUTATIONS;

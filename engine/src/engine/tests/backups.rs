@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use basalt_store::{Durability, MutationBatch};
 
-use super::tests::{expected, name, options, put, scan, table};
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, OsFs, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, OsFs, SimFs};
 use crate::restore;
 
 const STORE: &str = "/d";

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::tests::{expected, name, options, put, scan, table};
 use super::*;
 use crate::BlockCodec;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, SimFs};
 
 /// Has another name once it was handed a block: a file that names it does not open, and later ones are written without it.
 #[derive(Debug, Default)]

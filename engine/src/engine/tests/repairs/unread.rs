@@ -137,8 +137,8 @@ fn a_file_that_cannot_be_opened_is_told_and_kept() {
 #[test]
 fn a_folder_in_the_place_of_a_file_is_one_that_cannot_be_opened() {
     let dir = tempfile::tempdir().unwrap();
-    let files = Arc::new(crate::io::OsFs);
-    let open = || options(Arc::clone(&files) as Arc<dyn crate::io::FileSystem>, dir.path(), Workers::Manual);
+    let files = Arc::new(OsFs);
+    let open = || options(Arc::clone(&files) as Arc<dyn FileSystem>, dir.path(), Workers::Manual);
     let engine = Engine::open(open()).unwrap();
     engine.create_table(table(), &[]).unwrap();
     drop(put(&engine, "row1", "v"));

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use basalt_store::{CheckAndMutate, Clock, Comparison, Durability, Lane, ManualClock, Scan, Timestamp};
 
-use super::tests::{name, options, put, scan, table};
 use super::*;
 use crate::io::{OsFs, SimFs};
 

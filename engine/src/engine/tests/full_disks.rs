@@ -4,9 +4,8 @@ use std::path::Path;
 
 use basalt_store::Durability;
 
-use super::tests::{name, options, put, scan, table};
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, SimFs};
 
 /// Reads go on, writes are refused, and taken when there is space for the reserve again.
 #[test]

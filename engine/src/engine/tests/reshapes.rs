@@ -9,7 +9,6 @@ use basalt_store::{
     Columns, Durability, Error as StoreError, ErrorKind, FamilyDescriptor, Filter, Fold, FoldedRow, Get, RowPut,
 };
 
-use super::tests::{name, options, scan};
 use super::*;
 use crate::io::SimFs;
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use basalt_store::{CellKind, Durability, Lane, ManualClock, RowHandle, Scan, SplitAt, Timestamp};
 
-use super::tests::{name, options, scan, table};
 use super::*;
 use crate::io::{FileSystem, LossMode, Rng, SimFs, SplitMix};
 

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use basalt_store::{Durability, FamilyDescriptor, ManualClock, Timestamp};
 
-use super::tests::{name, options, put, rows, table};
 use super::*;
 use crate::health::Lack;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, OsFs, Rng, SimFs, SplitMix};
+use crate::io::{Fault, FaultKind, FaultSpan, OsFs, Rng, SimFs, SplitMix};
 
 /// An engine without threads, with a table, on a disk and by a clock of its own.
 struct Simulated {

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use basalt_store::{FamilyDescriptor, MutationBatch, SeqNo};
 
-use super::tests::{name, options};
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
 
 fn open(fs: &SimFs) -> Arc<Engine> {
     let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
@@ -46,7 +45,7 @@ fn fill(log: &dyn SideLog, first: u64, end: u64) {
 }
 
 fn put(engine: &Engine, row: &str) {
-    let mut batch = MutationBatch::new(basalt_store::Durability::Async);
+    let mut batch = MutationBatch::new(Durability::Async);
     batch.row(row.as_bytes()).unwrap().put(b"f", b"q", None, b"v").unwrap();
     drop(engine.apply(&name(), batch));
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use basalt_store::conformance::{Fixture, history};
 use basalt_store::{ManualClock, MemoryStore, Timestamp};
 
-use super::tests::small_limits;
 use super::*;
 use crate::io::{FileSystem, OsFs, SimFs};
 

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use basalt_store::{Durability, FamilyDescriptor, MutationBatch};
 
-use super::tests::{Joining, Row, expected, name, options, put, rows, table};
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, OsFs, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, OsFs, SimFs};
 
 fn copy() -> TableName {
     "copy".parse().unwrap()

@@ -6,10 +6,9 @@ mod unread;
 
 use std::path::{Path, PathBuf};
 
-use super::tests::{Row, expected, name, options, put, scan, table};
 use super::*;
 use crate::id::FileId;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
 use crate::record::{self, Step};
 use crate::sstable::Sstable;
 use crate::sstable::tests::{rest_of_key, rewrite_block, rewrite_metadata};

@@ -5,9 +5,8 @@ use std::path::Path;
 use super::counts::heard;
 use basalt_store::Durability;
 
-use super::tests::{options, put, table};
 use super::*;
-use crate::io::{FileSystem as _, SimFs};
+use crate::io::SimFs;
 
 const DIR: &str = "/d";
 

@@ -9,7 +9,6 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use super::tests::{name, options, put, scan, table};
 use super::*;
 use crate::io::{FileSystem, SimFs};
 

@@ -10,7 +10,6 @@ use basalt_store::{
 };
 use proptest::prelude::*;
 
-use super::tests::{name, options};
 use super::*;
 use crate::io::SimFs;
 use crate::sstable::{Block, BlockCodec, PackedBlock};

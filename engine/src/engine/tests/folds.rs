@@ -13,9 +13,8 @@ use basalt_store::{
     ManualClock, MutationBatch, RowPut, SeqNo, Timestamp,
 };
 
-use super::tests::{name, options};
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
 use crate::region::RegionFile;
 
 mod whole_rows;

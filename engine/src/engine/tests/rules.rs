@@ -7,7 +7,6 @@ use basalt_store::{
     Columns, Compression, Cost, Durability, FamilyDescriptor, Get, ManualClock, MemoryStore, MutationBatch, Timestamp,
 };
 
-use super::tests::{name, options};
 use super::*;
 use crate::io::{FileSystem, LossMode, SimFs};
 use crate::options::Limits;
@@ -119,7 +118,7 @@ fn s_perf_1_filters_beyond_their_memory_are_left_in_the_files() {
             let before = engine.stats();
             let absent = engine.get(&name(), Get::row("0100y")).wait().unwrap();
             let there = engine.get(&name(), Get::row("0100x0")).wait().unwrap();
-            assert_eq!((tests::rows(&absent).len(), tests::rows(&there).len()), (0, 1));
+            assert_eq!((rows(&absent).len(), rows(&there).len()), (0, 1));
             let blocks = engine.stats().block_cache_misses + engine.stats().block_cache_hits;
             let blocks = blocks - before.block_cache_misses - before.block_cache_hits;
             told.push((before.files_without_filter, blocks));

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use basalt_store::{CellKind, Durability, FamilyDescriptor, ManualClock, MutationBatch, Timestamp};
 
-use super::tests::{expected, name, options, put, scan, table};
 use super::*;
 use crate::error::Error as EngineError;
 use crate::io::{Fault, FaultKind, FaultSpan, FileSystem, LossMode, Rng, SimFs, SplitMix};

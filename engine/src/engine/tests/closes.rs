@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-use super::tests::{expected, name, options, put, scan, table};
 use super::*;
-use crate::io::{FileSystem as _, SimFs};
+use crate::io::SimFs;
 
 fn open(fs: &SimFs) -> Arc<Engine> {
     Engine::open(options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual)).unwrap()

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use basalt_store::{Durability, FamilyDescriptor, MutationBatch};
 
-use super::tests::{Row, expected, name, options, put, scan, table};
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, OsFs, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, OsFs, SimFs};
 
 fn starts(engine: &Engine) -> Vec<Bytes> {
     engine.regions(&name()).unwrap().into_iter().map(|region| region.start).collect()

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use basalt_store::{CheckAndMutate, Clock, Comparison, Durability, ManualClock, Timestamp};
 
-use super::tests::{name, options, table};
 use super::*;
 use crate::io::{LossMode, SimFs};
 
