@@ -2,7 +2,12 @@
 
 use std::path::Path;
 
-use basalt_store::{CellKind, Columns, Durability, ErrorKind, FamilyDescriptor, ManualClock, Timestamp};
+use basalt_store::{
+    Append, Applied, CellKind, Columns, Compaction, Durability, ErrorKind, FamilyDescriptor, Get, Increment,
+    ManualClock, MutationBatch, NamespaceDescriptor, Pending, RowBatch, Scan, SideLog, SplitAt, Store, TableDescriptor,
+    TableName, Timestamp, TruncatedRegions,
+};
+use bytes::Bytes;
 
 use super::*;
 use crate::io::{FileSystem, OsFs, SimFs};
