@@ -13,7 +13,7 @@
 //! | table, column family | [`table`](TableDescriptor) |
 //! | namespace | [`namespace`](NamespaceDescriptor) |
 //! | cell, version, tombstone | [`cell`](CellRef) |
-//! | mutation, durability | [`mutation`](MutationBatch) |
+//! | mutation, durability | [`mutation`](MutationBatch); what follows from what is there: [`modify`](CheckAndMutate) |
 //! | scan, get, filter | [`scan`](Scan), [`filter`](Filter) |
 //! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending), what it took: [`cost`](Cost) |
 //! | contract | [`store`](Store), over another one: [`forward`](Forward), [`split`](SplitPolicy), [`snapshot`](SnapshotInfo) |
@@ -31,6 +31,7 @@ mod batch;
 mod bulk;
 mod cell;
 mod clock;
+mod comparison;
 #[cfg(any(test, feature = "conformance"))]
 #[expect(
     clippy::unwrap_used,
@@ -45,6 +46,7 @@ mod filter;
 mod fold;
 mod forward;
 mod memory;
+mod modify;
 mod mutation;
 mod name;
 mod namespace;
@@ -65,6 +67,7 @@ pub use batch::{CellView, RowBatch, RowBatchBuilder, RowView};
 pub use bulk::{Operation, Outcome, WriteBuffer, run_operations};
 pub use cell::{CellKind, CellRef, SeqNo, Timestamp};
 pub use clock::{Clock, ManualClock};
+pub use comparison::Comparison;
 pub use cost::Cost;
 pub use error::{Error, ErrorKind, Result, with_causes};
 pub use filter::{
@@ -74,6 +77,7 @@ pub use filter::{
 pub use fold::{Fold, FoldedRow, RowPut};
 pub use forward::Forward;
 pub use memory::MemoryStore;
+pub use modify::{Append, CheckAndMutate, Increment};
 pub use mutation::{
     BatchFamily, CellMutation, Durability, Lane, MutationBatch, RowBuilder, RowHandle, RowMutation, check_row_key,
 };
@@ -88,9 +92,7 @@ pub use scanner::{ScanSender, Scanner};
 pub use side_log::SideLog;
 pub use snapshot::{SnapshotInfo, check_snapshot_name};
 pub use split::{REGION_BYTES_MAX_DEFAULT, SplitAt, SplitPolicy, no_split};
-pub use store::{
-    Append, Applied, CheckAndMutate, Compaction, Comparison, Increment, RegionInfo, RowFailure, Store, TruncatedRegions,
-};
+pub use store::{Applied, Compaction, RegionInfo, RowFailure, Store, TruncatedRegions};
 pub use table::{
     BLOCK_ENCODINGS, BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, TableState,
 };

@@ -1,21 +1,20 @@
 //! The contract that every store keeps: memory, the embedded engine, a real HBase.
 
-use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::{
-    Durability, Error, FamilyDescriptor, Get, Lane, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch,
-    RowMutation, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, TableDescriptor, TableName,
+    Append, CheckAndMutate, Error, FamilyDescriptor, Get, Increment, Lane, MutationBatch, NamespaceDescriptor, Pending,
+    Result, RowBatch, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, TableDescriptor, TableName,
 };
 
 /// A wide-column store. Calls are batch-sized: one dynamic dispatch a batch, never one a cell.
 ///
 /// **Atomicity** is by row: all changes of one row entry of a batch are seen together or not at all, across families.
 /// **Visibility**: a reader never sees a change that a crash could still take back, but for changes written below
-/// [`Durability::Fsync`], which are seen at once; whoever was answered reads what they wrote. **Read-modify-write** ([`Store::increment`], [`Store::append`],
+/// [`Durability::Fsync`](crate::Durability::Fsync), which are seen at once; whoever was answered reads what they wrote. **Read-modify-write** ([`Store::increment`], [`Store::append`],
 /// [`Store::check_and_mutate`]) sees earlier changes of the row even before they are synced, and its answer waits for
 /// all of them. **Log order**: a change answered at level `Fsync` makes every change that this store took before it
 /// durable too, so that steps may be written `Async` and the last one synced.
@@ -316,133 +315,4 @@ pub struct RegionInfo {
     pub reads_count: u64,
     /// Row changes taken since the store was opened.
     pub writes_count: u64,
-}
-
-/// An addition to a counter.
-#[derive(Debug, Clone)]
-pub struct Increment {
-    /// Row key.
-    pub row: Bytes,
-    /// Column family.
-    pub family: Bytes,
-    /// Qualifier.
-    pub qualifier: Bytes,
-    /// What to add; may be negative.
-    pub amount: i64,
-    /// When to answer.
-    pub durability: Durability,
-}
-
-impl Increment {
-    /// What a counter of these bytes becomes; absent means 0, and it wraps.
-    ///
-    /// # Errors
-    /// `Invalid`: it is no counter.
-    pub fn applied_to(&self, stored: Option<&[u8]>) -> Result<i64> {
-        let counter = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).map_err(|_| Error::NotACounter { length: bytes.len() });
-        let before = stored.map_or(Ok([0; 8]), counter)?;
-        Ok(i64::from_be_bytes(before).wrapping_add(self.amount))
-    }
-}
-
-/// Bytes to append to a cell.
-#[derive(Debug, Clone)]
-pub struct Append {
-    /// Row key.
-    pub row: Bytes,
-    /// Column family.
-    pub family: Bytes,
-    /// Qualifier.
-    pub qualifier: Bytes,
-    /// What to append.
-    pub value: Bytes,
-    /// When to answer.
-    pub durability: Durability,
-}
-
-impl Append {
-    /// What a value becomes; absent means empty.
-    pub fn applied_to(&self, stored: Option<&[u8]>) -> Bytes {
-        [stored.unwrap_or_default(), &self.value].concat().into()
-    }
-}
-
-/// How a stored value is held against the expected one: `stored <comparison> expected`, as unsigned bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    /// Less.
-    Less,
-    /// Less or equal.
-    LessOrEqual,
-    /// Equal.
-    Equal,
-    /// Not equal.
-    NotEqual,
-    /// Greater or equal.
-    GreaterOrEqual,
-    /// Greater.
-    Greater,
-}
-
-impl Comparison {
-    /// Whether it holds where the stored value is so ordered against the expected one.
-    pub fn holds(self, stored_to_expected: Ordering) -> bool {
-        match self {
-            Self::Less => stored_to_expected.is_lt(),
-            Self::LessOrEqual => stored_to_expected.is_le(),
-            Self::Equal => stored_to_expected.is_eq(),
-            Self::NotEqual => stored_to_expected.is_ne(),
-            Self::GreaterOrEqual => stored_to_expected.is_ge(),
-            Self::Greater => stored_to_expected.is_gt(),
-        }
-    }
-}
-
-/// Changes to a row on a condition.
-#[derive(Debug, Clone)]
-pub struct CheckAndMutate {
-    /// Row key, checked and changed.
-    pub row: Bytes,
-    /// Column family of the checked cell.
-    pub family: Bytes,
-    /// Qualifier of the checked cell.
-    pub qualifier: Bytes,
-    /// How the newest visible value is held against `expected`.
-    pub comparison: Comparison,
-    /// The expected value; `None` asks that the cell be absent, whatever `comparison` says. See
-    /// [`CheckAndMutate::holds`] for the empty one.
-    pub expected: Option<Bytes>,
-    /// The changes, all of `row`; their durability says when to answer.
-    pub mutation: MutationBatch,
-}
-
-impl CheckAndMutate {
-    /// The row's changes.
-    ///
-    /// # Errors
-    /// `Invalid`: they are none, or not of exactly the row that is checked.
-    pub fn changes(&self) -> Result<RowMutation<'_>> {
-        let mut rows = self.mutation.rows();
-        match (rows.next(), rows.next()) {
-            (Some(row), None) if row.key() == self.row && row.cells().len() > 0 => Ok(row),
-            _ => {
-                let reason = "its changes must be of exactly the row that is checked".into();
-                Err(Error::InvalidArgument { what: "check-and-mutate", reason })
-            }
-        }
-    }
-
-    /// Whether the checked cell's newest visible value, or its absence, is as expected.
-    ///
-    /// As HBase's `checkAndMutate` has it, an empty value and no cell are one: whoever expects either is content with
-    /// the other, and every comparison but `NotEqual` asks the same of them.
-    pub fn holds(&self, stored: Option<&[u8]>) -> bool {
-        let expected = self.expected.as_deref().unwrap_or_default();
-        if expected.is_empty() {
-            let is_empty = stored.unwrap_or_default().is_empty();
-            let differs = self.expected.is_some() && self.comparison == Comparison::NotEqual;
-            return is_empty != differs;
-        }
-        stored.is_some_and(|value| self.comparison.holds(value.cmp(expected)))
-    }
 }
