@@ -8,10 +8,12 @@ mod list;
 mod node;
 mod row;
 mod run;
+mod verdict;
 
 pub use column::{ColumnRange, ColumnTest};
 pub use compare::Comparator;
-pub use run::{Advance, CellVerdict, FilterRun, Kept, RowVerdict};
+pub use run::FilterRun;
+pub use verdict::{Advance, CellVerdict, Kept, RowVerdict};
 
 use bytes::Bytes;
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::compare::Test;
-use super::run::{Advance, CellVerdict, Kept};
+use super::verdict::{Advance, CellVerdict, Kept};
 use crate::filter::Comparator;
 use crate::{CellRef, Comparison};
 

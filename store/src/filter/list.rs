@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::row::either;
-use super::run::{Advance, CellVerdict, Kept, RowVerdict};
+use super::verdict::{Advance, CellVerdict, Kept, RowVerdict};
 use crate::CellRef;
 
 /// A list of filters of which one must pass.

@@ -6,7 +6,7 @@ use super::column::{Column, Seen, SingleColumn};
 use super::compare::Test;
 use super::list::One;
 use super::row::{KeyTest, both, merged};
-use super::run::{Advance, CellVerdict, Kept, RowVerdict};
+use super::verdict::{Advance, CellVerdict, Kept, RowVerdict};
 use super::{ColumnRange, Filter, ListOperator};
 use crate::scan::after_prefix;
 use crate::{CellRef, Timestamp};

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::compare::Test;
 use super::fuzzy::{self, FuzzyNext};
-use super::run::RowVerdict;
+use super::verdict::RowVerdict;
 use super::{FuzzyKey, RowRange};
 
 /// What a row key is held against.
