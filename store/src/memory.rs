@@ -9,6 +9,8 @@
 //! One lock a table, so each row change is atomic and each batch of a scan is of one moment. What a reader sees is
 //! decided by [`RowReader`](crate::RowReader), not here. The fold hook is not run.
 
+mod counters;
+mod lock;
 mod read;
 mod rows;
 mod snapshot;
@@ -16,18 +18,20 @@ mod table;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
 
+use self::counters::Counters;
+use self::lock::{read, write};
 use self::rows::Rows;
 use self::snapshot::{Image, Snapshot};
 use self::table::Table;
 use crate::{
     Append, Applied, CheckAndMutate, Clock, Compaction, Error, FamilyDescriptor, Get, Guards, Increment, MutationBatch,
     NamespaceDescriptor, NamespaceLoad, Namespaces, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SnapshotInfo,
-    SplitAt, Store, TableDescriptor, TableName, TableState, Timestamp, Trigger, TruncatedRegions, check_snapshot_name,
+    SplitAt, Store, TableDescriptor, TableName, TableState, Trigger, TruncatedRegions, check_snapshot_name,
 };
 
 /// Longest value in bytes by default, 10 MiB (HBase: `hbase.client.keyvalue.maxsize`).
@@ -92,48 +96,6 @@ impl Catalog {
 
     fn tables_of(&self, namespace: &str) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.iter().filter(move |(name, _)| name.namespace() == namespace).map(|(_, table)| table)
-    }
-}
-
-/// What grows with every change, over all tables.
-#[derive(Debug, Default)]
-struct Counters {
-    // Relaxed: taken under a table's write lock, which orders the changes that must be ordered.
-    seq: AtomicU64,
-    // Relaxed, as above.
-    stamp_ms: AtomicU64,
-    /// The largest time given to a change with tombstones, or to one of these after the version that it is over. Relaxed, as above.
-    tombstone_ms: AtomicU64,
-    /// The last number given to a region. Relaxed: it only grows.
-    regions: AtomicU64,
-}
-
-impl Counters {
-    /// The next change's sequence number.
-    fn next_seq(&self) -> crate::SeqNo {
-        crate::SeqNo(self.seq.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    /// The server's time for a change: `now`, or the largest given so far when the clock went back.
-    fn stamp(&self, now: Timestamp) -> Timestamp {
-        Timestamp(self.stamp_ms.fetch_max(now.0, Ordering::Relaxed).max(now.0))
-    }
-
-    /// A tombstone is made at this time, or gets it after the version that it is over.
-    fn note_tombstone(&self, time: Timestamp) {
-        self.tombstone_ms.fetch_max(time.0, Ordering::Relaxed);
-    }
-
-    /// No tombstone has a time behind this one, but for such as were told to.
-    fn last_tombstone(&self) -> Timestamp {
-        Timestamp(self.tombstone_ms.load(Ordering::Relaxed))
-    }
-
-    /// After a change at `stamp` with tombstones: while the clock is behind it, all changes would have that time, and be masked.
-    fn pass(&self, stamp: Timestamp, now: Timestamp) {
-        if now < stamp {
-            self.stamp_ms.fetch_max(stamp.after().0, Ordering::Relaxed);
-        }
     }
 }
 
@@ -387,16 +349,6 @@ impl Store for MemoryStore {
         self.table(table)?.compact(compaction, self.clock.now(), self.purge_delay_ms);
         Ok(())
     }
-}
-
-/// Locks for reading. A lock poisoned by a panic elsewhere still guards whole rows: each is changed after every check.
-fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks for writing; see [`read`].
-fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

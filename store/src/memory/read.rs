@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::read;
+use super::lock::read;
 use super::rows::{self, Rows};
 use super::table::Table;
 use crate::{

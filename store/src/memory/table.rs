@@ -6,9 +6,9 @@ use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
 
+use super::lock::{read, write};
 use super::rows::{FamilyCells, Rows};
 use super::snapshot::Image;
-use super::{read, write};
 use crate::{
     Compaction, Error, Pass, RegionInfo, Result, Retention, Rules, SplitAt, SplitPolicy, TableDescriptor, TableState,
     Timestamp, TruncatedRegions, no_split,

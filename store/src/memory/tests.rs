@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::conformance::Fixture;
 use crate::conformance::history::run_history;
-use crate::{Columns, FamilyDescriptor, Filter, ManualClock};
+use crate::{Columns, FamilyDescriptor, Filter, ManualClock, Timestamp};
 
 fn store() -> (Arc<ManualClock>, MemoryStore, TableName) {
     let clock = Arc::new(ManualClock::new(Timestamp(1000)));

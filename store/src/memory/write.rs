@@ -4,9 +4,10 @@ use std::sync::{Arc, RwLockWriteGuard};
 
 use bytes::Bytes;
 
+use super::counters::Counters;
+use super::lock::write;
 use super::rows::{self, CellData, CellKey, FamilyCells};
 use super::table::{State, Table};
-use super::{Counters, write};
 use crate::{
     Append, Applied, CellKind, CellMutation, CheckAndMutate, Columns, Durability, Error, Get, Guards, Increment,
     MutationBatch, Result, RowBatch, RowBatchBuilder, RowChange, RowFailure, RowMutation, RowReader, RowVerdict,
