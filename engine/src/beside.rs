@@ -148,7 +148,7 @@ impl<'a> Beside<'a> {
     ///
     /// Cost: none where nothing was deleted lately; otherwise a look into the filter of each file with tombstones, or into a
     /// block where it is not in memory.
-    pub(crate) fn newest(&mut self, row: &[u8]) -> Option<Timestamp> {
+    pub(crate) fn unfolded_until(&mut self, row: &[u8]) -> Option<Timestamp> {
         if self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.may_have(self.read.id, row)) {
             return Some(Timestamp(u64::MAX));
         }
@@ -163,7 +163,7 @@ impl<'a> Beside<'a> {
 
     /// Whether the file that the pass made may have folded what a tombstone masks that came since: into a row of the file, or into a
     /// memtable that is a file by now. `view` is the present one, and no delete is under way.
-    pub(crate) fn has_grown(&self, view: &View, made: &RegionFile) -> bool {
+    pub(crate) fn may_undo_delete(&self, view: &View, made: &RegionFile) -> bool {
         let was_there = |file: &RegionFile| self.files.iter().any(|known| Arc::ptr_eq(&known.file.table, &file.table));
         let is_new = |(row, until): &(Box<[u8]>, Timestamp)| self.rows.get(row) != Some(until);
         let mut now = self.deleted_rows(view).into_iter().filter(is_new);

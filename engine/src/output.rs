@@ -112,11 +112,11 @@ impl Core {
         let outputs = write(&mut beside)?;
         let no_deletes = region.stop_deletes();
         let view = region.view();
-        let is_undone = |output: &Output| {
+        let may_undo_delete = |output: &Output| {
             let of_family = beside.iter().find(|beside| beside.family() == output.entry.family);
-            of_family.is_some_and(|beside| beside.has_grown(&view, &output.file))
+            of_family.is_some_and(|beside| beside.may_undo_delete(&view, &output.file))
         };
-        if !outputs.iter().any(is_undone) {
+        if !outputs.iter().any(may_undo_delete) {
             return Ok((outputs, no_deletes));
         }
         drop(no_deletes);

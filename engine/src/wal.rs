@@ -211,7 +211,7 @@ impl Wal {
             let mut state = self.state();
             (state.commits.applied(sequence, answer), state.has_ended)
         };
-        call(due);
+        answer_all(due);
         // Since the append the engine may have been poisoned, or closed while the disk was full.
         if has_ended || self.condition.check_alive().is_err() {
             self.fail_all();
@@ -344,7 +344,8 @@ impl Wal {
     }
 }
 
-fn call(due: Vec<Answer>) {
+/// Tells writers that theirs is done.
+fn answer_all(due: Vec<Answer>) {
     for answer in due {
         answer(Ok(()));
     }

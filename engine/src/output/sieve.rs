@@ -60,7 +60,7 @@ impl<'a, 'b> Sieve<'a, 'b> {
     pub(super) fn take_row(&mut self, cells: &dyn CellSource) -> Result<bool> {
         self.end_row()?;
         let Sieve { fold: Some((fold, beside)), retention, row, folded, .. } = self else { return Ok(false) };
-        let until = cells.row().and_then(|row| beside.newest(row));
+        let until = cells.row().and_then(|row| beside.unfolded_until(row));
         retention.begin_row();
         let mut is_folded = false;
         let is_taken = cells.lend_row(&mut |key, puts| {
@@ -101,7 +101,7 @@ impl<'a, 'b> Sieve<'a, 'b> {
         let Some(oldest) = row.cells.iter().map(|cell| cell.timestamp).min() else { return Ok(()) };
         folded.clear();
         let puts = || row.cells().map(|(_, put)| put);
-        let may_fold = !row.stays && beside.newest(&row.key) < Some(oldest);
+        let may_fold = !row.stays && beside.unfolded_until(&row.key) < Some(oldest);
         if may_fold && fold.fold(&puts().collect::<Vec<_>>(), folded) {
             self.write_folded()?;
         } else {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::writer::{Progress, Queued, Writer};
-use super::{Wal, call};
+use super::{Wal, answer_all};
 use crate::error::{Error, Result};
 
 impl Wal {
@@ -77,7 +77,7 @@ impl Wal {
             due.extend(state.commits.written(progress.written));
             due
         };
-        call(due);
+        answer_all(due);
         result
     }
 
@@ -104,7 +104,7 @@ impl Wal {
             }
             state.commits.synced_to(up_to)
         };
-        call(due);
+        answer_all(due);
     }
 
     /// On a full disk, and where no segment can be opened, the log waits for room. After any other failure it does nothing more.
