@@ -1,16 +1,20 @@
 //! The query crate's one error type. Texts are OpenTSDB's where it has one, since clients show and match them.
 //!
-//! A variant carries data; `Display` is the message of the answer and [`Error::details`] its optional second line.
+//! A variant carries data; `Display` is the message of the answer and [`Error::details`] its optional second line. What can be
+//! wrong with one kind of request or of text is an enum of its own below this one: an error knows words, and nothing of what
+//! reads them.
 
+mod expression;
 mod fault;
+mod formula;
+mod last;
 
 use basalt_store::ErrorKind;
 
+pub use expression::ExpressionFault;
 pub use fault::{DownsampleFault, DurationFault, FilterFault, GrammarFault, HistogramFault, TimeFault};
-
-use crate::expression::ExpressionFault;
-use crate::gexp::FormulaFault;
-use crate::last::LastFault;
+pub use formula::FormulaFault;
+pub use last::LastFault;
 
 /// The crate's result.
 pub type Result<T> = std::result::Result<T, Error>;

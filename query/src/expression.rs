@@ -9,14 +9,12 @@
 
 mod check;
 mod combine;
-mod fault;
 mod join;
 mod output;
 mod program;
 mod request;
 
 pub use check::ExpressionPlan;
-pub use fault::ExpressionFault;
 pub use output::{OutputAnswer, OutputSeries};
 pub use request::ExpressionRequest;
 

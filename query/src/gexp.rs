@@ -8,13 +8,10 @@
 //! Functions compute over all hours that were read and not over the range alone. What is inside of a time shift is asked
 //! of a range that lies earlier by as much. *Source*: OpenTSDB 2.4 `parser.jj`, `net.opentsdb.query.expression`.
 
-mod fault;
 mod function;
 mod grammar;
 mod highest;
 mod moving;
-
-pub use fault::FormulaFault;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,12 +5,10 @@
 //! `QueryRpc.handleLastDataPointQuery`, `TSUIDQuery`.
 
 mod answer;
-mod fault;
 mod lookup;
 mod series;
 
 pub use answer::{LastAnswer, LastMetric, LastPoint, LastTags, TagNames};
-pub use fault::LastFault;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,6 +18,7 @@ use serde::Deserialize;
 
 use crate::cancel::Budget;
 use crate::discover;
+use crate::error::LastFault;
 use crate::names;
 use crate::request::split_list;
 use crate::{Error, NamedSeries, Options, Result};

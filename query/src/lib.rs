@@ -66,13 +66,16 @@ pub use answer::{Held, Number, Point, ScanStats, Series, SeriesAnnotation, Steps
 pub use cancel::Cancel;
 pub use downsample::{Downsample, Fill, Interval};
 pub use engine::QueryEngine;
-pub use error::{DownsampleFault, DurationFault, Error, FilterFault, GrammarFault, HistogramFault, Result, TimeFault};
-pub use expression::{ExpressionFault, ExpressionPlan, ExpressionRequest, OutputAnswer, OutputSeries};
+pub use error::{
+    DownsampleFault, DurationFault, Error, ExpressionFault, FilterFault, FormulaFault, GrammarFault, HistogramFault,
+    LastFault, Result, TimeFault,
+};
+pub use expression::{ExpressionPlan, ExpressionRequest, OutputAnswer, OutputSeries};
 pub use filter::{FilterDescription, FilterKind, Matcher, TagFilter, filter_descriptions};
 pub use gate::Gate;
-pub use gexp::{FormulaFault, Formulas};
+pub use gexp::Formulas;
 pub use histogram::HistogramQuery;
-pub use last::{LastAnswer, LastFault, LastMetric, LastPoint, LastQuery, LastRequest, LastTags, TagNames};
+pub use last::{LastAnswer, LastMetric, LastPoint, LastQuery, LastRequest, LastTags, TagNames};
 pub use limits::{LimitOverrides, LimitOverridesError, Limits};
 pub use named_series::NamedSeries;
 pub use options::{Compat, Options};

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::fault::ExpressionFault;
 use super::join::Rule;
 use super::program::Program;
 use super::request::{Downsampler, Expression, ExpressionRequest, FilterSet, Join, Metric, Operator, Output, Time};
+use crate::error::ExpressionFault;
 use crate::time::{TimeContext, parse_duration_as, parse_time, parse_zone};
 use crate::{Aggregator, Error, Options, Query, QueryRequest, Result, SUB_QUERIES_MAX, SubQuery};
 

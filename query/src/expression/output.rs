@@ -8,11 +8,11 @@ use basalt_schema::{JAVA_MAP_CAPACITY, Schema, Uid, UidKind, java_map_order};
 
 use super::check::{ExpressionPlan, Node, OutputPlan, Source};
 use super::combine::{Combine, instants, made_up, order_of};
-use super::fault::ExpressionFault;
 use super::join::{Column, Joined, join};
 use crate::answer::Held;
 use crate::cancel::Budget;
 use crate::dataset::{Computed, Dataset};
+use crate::error::ExpressionFault;
 use crate::names::Names;
 use crate::{Error, FilterKind, Options, Result};
 

@@ -19,8 +19,8 @@
 mod parser;
 mod token;
 
-use super::fault::ExpressionFault;
 use crate::aggregate::to_double;
+use crate::error::ExpressionFault;
 use crate::{Error, Result};
 
 /// Bytes of one expression.

@@ -6,11 +6,11 @@
 
 use std::ops::RangeInclusive;
 
-use super::fault::FormulaFault;
 use super::{Flow, highest, moving};
 use crate::answer::Number;
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
+use crate::error::FormulaFault;
 use crate::expression::{Column, Combine, Joined, Program, Rule, join, order_of};
 use crate::{Error, Options, Result};
 

@@ -9,7 +9,7 @@
 //!
 //! Blanks between words are skipped. OpenTSDB's own grammar knows of metrics plain tags alone; ours takes all of `m=`.
 
-use super::fault::FormulaFault;
+use crate::error::FormulaFault;
 use crate::{Error, Result};
 
 /// Formulas in formulas.

@@ -6,12 +6,12 @@
 use std::ops::RangeInclusive;
 
 use super::Flow;
-use super::fault::FormulaFault;
 use super::function::{Call, digits_and_rest, fault};
 use crate::Result;
 use crate::aggregate::to_double;
 use crate::answer::Point;
 use crate::dataset::Dataset;
+use crate::error::FormulaFault;
 use crate::merge::{Member, live_values};
 use crate::span::Span;
 

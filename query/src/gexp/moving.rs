@@ -4,10 +4,10 @@
 //! OpenTSDB 2.4 `MovingAverage`.
 
 use super::Flow;
-use super::fault::FormulaFault;
 use super::function::{Call, digits_and_rest, fault};
 use crate::answer::{Number, Point};
 use crate::dataset::Dataset;
+use crate::error::FormulaFault;
 use crate::{Result, aggregate::to_double};
 
 /// Additions between two looks at the budget.

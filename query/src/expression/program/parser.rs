@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::token::{Kind, Token, tokens};
 use super::{Binary, DEPTH_MAX, Op, Program, Value};
-use crate::expression::fault::ExpressionFault;
+use crate::error::ExpressionFault;
 use crate::{Error, Result};
 
 /// Operators of two operands by how tight they bind, loosest first; all of them from left to right.

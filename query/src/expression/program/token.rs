@@ -1,6 +1,6 @@
 //! The words of an expression.
 
-use crate::expression::fault::ExpressionFault;
+use crate::error::ExpressionFault;
 use crate::{Error, Result};
 
 /// A word and the byte where it begins.

@@ -29,7 +29,7 @@ pub enum LastFault {
 
 impl LastFault {
     /// The second line of an answer; OpenTSDB says most things twice.
-    pub(crate) fn details(&self) -> Option<String> {
+    pub(super) fn details(&self) -> Option<String> {
         (*self != Self::BackScan).then(|| self.to_string())
     }
 }

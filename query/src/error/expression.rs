@@ -1,6 +1,6 @@
 //! What is wrong with a request of `/api/query/exp`, in OpenTSDB's words where it has some.
 
-use crate::Error;
+use super::Error;
 
 /// What is wrong with an expression or the request around it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -94,12 +94,12 @@ pub enum ExpressionFault {
 
 impl ExpressionFault {
     /// Whether OpenTSDB answers it with 500: whatever it finds before it looks at data.
-    pub(crate) fn is_server_error_in_opentsdb(&self) -> bool {
+    pub(super) fn is_server_error_in_opentsdb(&self) -> bool {
         !matches!(self, Self::Circular(_) | Self::SelfReference(_) | Self::NoIntersection(_))
     }
 
     /// The second line of an answer.
-    pub(crate) fn details(&self) -> Option<String> {
+    pub(super) fn details(&self) -> Option<String> {
         match self {
             Self::Part { reason, .. } => Some(reason.to_string()),
             Self::Query(cause) if matches!(**cause, Error::Json { .. }) => cause.details(),

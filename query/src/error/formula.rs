@@ -70,7 +70,7 @@ pub enum FormulaFault {
 
 impl FormulaFault {
     /// Whether OpenTSDB answers it with 500.
-    pub(crate) fn is_server_error_in_opentsdb(&self) -> bool {
+    pub(super) fn is_server_error_in_opentsdb(&self) -> bool {
         matches!(self, Self::Syntax(_) | Self::UnknownFunction(_) | Self::TooDeep { .. })
     }
 }
