@@ -8,7 +8,7 @@ mod answer;
 mod lookup;
 mod series;
 
-pub use answer::{LastAnswer, LastMetric, LastPoint, LastTags, TagNames};
+pub use answer::{LastAnswer, LastMetric, LastPoint, LastTags};
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -75,9 +75,10 @@ pub use filter::{FilterDescription, FilterKind, Matcher, TagFilter, filter_descr
 pub use gate::Gate;
 pub use gexp::Formulas;
 pub use histogram::HistogramQuery;
-pub use last::{LastAnswer, LastMetric, LastPoint, LastQuery, LastRequest, LastTags, TagNames};
+pub use last::{LastAnswer, LastMetric, LastPoint, LastQuery, LastRequest, LastTags};
 pub use limits::{LimitOverrides, LimitOverridesError, Limits};
 pub use named_series::NamedSeries;
+pub use names::TagNames;
 pub use options::{Compat, Options};
 pub use request::{
     FILTERS_MAX, GetParameters, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source, SubQuery,

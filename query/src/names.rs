@@ -7,11 +7,13 @@ use basalt_schema::{Schema, Uid, UidKind};
 use basalt_store::ErrorKind;
 use foldhash::fast::RandomState;
 
-use crate::last::TagNames;
 use crate::{Error, Result};
 
 /// One in so many: a prime, so that each of a series' tags has its turn.
 const LOOKED_AT: usize = 61;
+
+/// A tag's key and value.
+pub type TagNames = (Arc<str>, Arc<str>);
 
 /// The names that an answer has met so far. *Bounds*: as many as the answer's series have.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use super::series::{TagSets, Wanted};
 use crate::Result;
 use crate::answer::{Number, Point};
-use crate::names::Names;
+use crate::names::{Names, TagNames};
 
 /// The newest points of a request's series.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,9 +55,6 @@ pub struct LastTags {
     /// Which of the answer's names they have, by the UIDs of their keys, if names were asked for.
     pub names: Option<Box<[usize]>>,
 }
-
-/// A tag's key and value.
-pub type TagNames = (Arc<str>, Arc<str>);
 
 /// Makes an answer of what was found for the series that were wanted.
 #[derive(Debug)]
