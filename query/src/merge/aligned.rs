@@ -1,7 +1,7 @@
 //! The fast path of aggregation: members that all have points at the same instants, such as a single one, or those of one
 //! collector, or buckets. Nobody is interpolated, and what is an integer at one instant is one at all.
 
-use super::columns::Fold;
+use super::columns::{Column, Fold};
 use super::{INSTANTS_PER_CHECK, Member, Merge, OUTPUT_BYTES, Take};
 use crate::aggregate::Aggregator;
 use crate::answer::{Number, Point};
@@ -39,7 +39,7 @@ impl Merge {
             let at = place * INSTANTS_PER_CHECK;
             match columns.as_slice() {
                 [one] if !has_doubles && keeps_one(self.aggregator) => {
-                    let words = one.words.get(at..).unwrap_or_default();
+                    let words = one.part(at, times.len());
                     let point = |(time_ms, word): (&i64, &u64)| Point {
                         time_ms: *time_ms,
                         number: Number::Integer(word.cast_signed()),
@@ -83,33 +83,6 @@ impl Merge {
             scratch.extend(columns.iter().map(|column| column.double(at)));
             give(*time_ms, self.aggregator.of_doubles(&mut scratch, self.rule))
         })
-    }
-}
-
-/// The values of one member at the instants answered.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Column<'a> {
-    words: &'a [u64],
-    pub(super) is_double: bool,
-}
-
-impl<'a> Column<'a> {
-    fn of(span: &'a Span, from: usize, to: usize) -> Option<Self> {
-        Some(Self { words: span.words().get(from..to)?, is_double: span.uniform()? })
-    }
-
-    /// The words at `len` instants from `at` on.
-    pub(super) fn part(&self, at: usize, len: usize) -> &'a [u64] {
-        self.words.get(at..at + len).unwrap_or_default()
-    }
-
-    fn integer(&self, at: usize) -> i64 {
-        self.words.get(at).copied().unwrap_or_default().cast_signed()
-    }
-
-    fn double(&self, at: usize) -> f64 {
-        let word = self.words.get(at).copied().unwrap_or_default();
-        if self.is_double { f64::from_bits(word) } else { crate::aggregate::to_double(word.cast_signed()) }
     }
 }
 

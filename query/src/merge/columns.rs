@@ -1,10 +1,39 @@
-//! Functions that take one value after the other, over whole columns in turn: as a processor reads memory best, and several instants at
-//! once. At each instant the values come in the members' order, so that sums have the same last bits.
+//! Members of the same instants as columns of values, and the functions that take one value after the other.
+//!
+//! These go over whole columns in turn: as a processor reads memory best, and several instants at once. At each instant the
+//! values come in the members' order, so that sums have the same last bits.
 
-use super::aligned::Column;
 use crate::aggregate::{Aggregator, count, to_double};
+use crate::span::Span;
 
-/// Such a function.
+/// The values of one member at the instants answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column<'a> {
+    words: &'a [u64],
+    pub(super) is_double: bool,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn of(span: &'a Span, from: usize, to: usize) -> Option<Self> {
+        Some(Self { words: span.words().get(from..to)?, is_double: span.uniform()? })
+    }
+
+    /// The words at `len` instants from `at` on.
+    pub(super) fn part(&self, at: usize, len: usize) -> &'a [u64] {
+        self.words.get(at..at + len).unwrap_or_default()
+    }
+
+    pub(super) fn integer(&self, at: usize) -> i64 {
+        self.words.get(at).copied().unwrap_or_default().cast_signed()
+    }
+
+    pub(super) fn double(&self, at: usize) -> f64 {
+        let word = self.words.get(at).copied().unwrap_or_default();
+        if self.is_double { f64::from_bits(word) } else { to_double(word.cast_signed()) }
+    }
+}
+
+/// A function of whole columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fold {
     Sum,
