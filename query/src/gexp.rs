@@ -8,6 +8,7 @@
 //! Functions compute over all hours that were read and not over the range alone. What is inside of a time shift is asked
 //! of a range that lies earlier by as much. *Source*: OpenTSDB 2.4 `parser.jj`, `net.opentsdb.query.expression`.
 
+mod call;
 mod function;
 mod grammar;
 mod highest;
@@ -23,7 +24,8 @@ use crate::dataset::{Computed, Dataset};
 use crate::names::Names;
 use crate::request::{GetParameters, Query, QueryRequest, SUB_QUERIES_MAX, SubQuery, SubQueryPlan};
 use crate::{Error, Options, Result};
-use function::{Call, Function};
+use call::{Call, Flow};
+use function::Function;
 use grammar::{Argument, Tree};
 
 /// The formulas of a request.
@@ -55,13 +57,6 @@ pub(crate) struct Reading {
 
 /// What each reading came to.
 pub(crate) type Read = BTreeMap<Reading, Computed>;
-
-/// A series on its way through formulas, and the place of the sub query it came from.
-#[derive(Debug, Clone)]
-struct Flow {
-    query: usize,
-    data: Dataset,
-}
 
 impl QueryRequest {
     /// Reads the query string of `/api/query/gexp`: `exp` texts beside what `/api/query` takes.

@@ -6,13 +6,13 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Flow, highest, moving};
+use super::call::{Call, Flow, digits_and_rest, fault};
+use super::{highest, moving};
 use crate::answer::Number;
-use crate::cancel::Budget;
 use crate::dataset::Dataset;
 use crate::error::FormulaFault;
 use crate::expression::{Column, Combine, Joined, Program, Rule, join, order_of};
-use crate::{Error, Options, Result};
+use crate::{Options, Result};
 
 /// How many lists of series a function of several takes.
 const SERIES_COUNT: RangeInclusive<usize> = 2..=26;
@@ -32,20 +32,6 @@ pub(super) enum Function {
     TimeShift,
     /// Series by series, with this sign between them.
     Combine(char),
-}
-
-/// What every function is told beside its parameters.
-#[derive(Debug)]
-pub(super) struct Call<'a> {
-    /// The stamps that will be answered.
-    pub(super) range: RangeInclusive<i64>,
-    /// OpenTSDB's own ways.
-    pub(super) strict: bool,
-    pub(super) budget: &'a Budget,
-}
-
-pub(super) fn fault<T>(fault: FormulaFault) -> Result<T> {
-    Err(Error::Formula(fault))
 }
 
 impl Function {
@@ -206,12 +192,6 @@ fn shift_ms(text: Option<&str>, strict: bool) -> Result<i64> {
         _ => return fault(FormulaFault::ShiftUnit(unit.into())),
     };
     if count == 0 { fault(FormulaFault::EmptyShift) } else { Ok(count * unit_ms) }
-}
-
-/// The digits that a text begins with, and what follows them.
-pub(super) fn digits_and_rest(text: &str) -> (&str, &str) {
-    let length = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    text.split_at_checked(length).unwrap_or((text, ""))
 }
 
 /// Series of the same tags, point by point; one that is missing is zero. The number of inputs was checked.

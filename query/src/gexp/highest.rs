@@ -5,8 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::Flow;
-use super::function::{Call, digits_and_rest, fault};
+use super::call::{Call, Flow, digits_and_rest, fault};
 use crate::Result;
 use crate::aggregate::to_double;
 use crate::answer::Point;

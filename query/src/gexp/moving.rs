@@ -3,8 +3,7 @@
 //! A window is a number of points (`3`) or a time in quotes (`'10min'`). Points before the range take no part. *Source*:
 //! OpenTSDB 2.4 `MovingAverage`.
 
-use super::Flow;
-use super::function::{Call, digits_and_rest, fault};
+use super::call::{Call, Flow, digits_and_rest, fault};
 use crate::answer::{Number, Point};
 use crate::dataset::Dataset;
 use crate::error::FormulaFault;
