@@ -19,6 +19,7 @@ use crate::cancel::Budget;
 use crate::dataset::Dataset;
 use crate::downsample::{Interval, buckets};
 use crate::fetch::SeriesData;
+use crate::float_text::float_text;
 use crate::group::{Group, describe};
 use crate::plan::Plan;
 use crate::request::SubQueryPlan;
@@ -28,15 +29,6 @@ use crate::{Compat, Result};
 const BUCKET_BYTES: u64 = 40;
 /// Memory charged for a histogram beside its buckets.
 const HISTOGRAM_BYTES: u64 = 96;
-
-/// What is asked of histograms.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HistogramQuery {
-    /// Percentiles, each from 0 to 100, ascending.
-    pub percentiles: Vec<f32>,
-    /// Whether the counts of buckets are asked.
-    pub buckets: bool,
-}
 
 /// The histogram of a cell, with its offset in the row; `None` for a cell of points, or of a codec that is not known.
 pub(crate) fn decode(schema: &Schema, cell: &RowCell<'_>) -> Option<(u32, Histogram)> {
@@ -133,36 +125,4 @@ fn summed(
     }
     budget.reserve(charged)?;
     Ok(sums)
-}
-
-/// A float as Java prints it.
-pub(crate) fn float_text(value: f32) -> String {
-    let size = value.abs();
-    if value.is_nan() {
-        return "NaN".into();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "Infinity".into() } else { "-Infinity".into() };
-    }
-    let with_point = |text: &str| if text.contains('.') { text.to_owned() } else { format!("{text}.0") };
-    if size == 0.0 || (1e-3..1e7).contains(&size) {
-        return with_point(&value.to_string());
-    }
-    let text = format!("{value:E}");
-    let (digits, exponent) = text.split_once('E').unwrap_or((&text, "0"));
-    format!("{}E{exponent}", with_point(digits))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn q_histo_floats_are_javas() {
-        for (value, text) in
-            [(50.0, "50.0"), (99.9, "99.9"), (0.0, "0.0"), (1e7, "1.0E7"), (1.5e-4, "1.5E-4"), (-2.25, "-2.25")]
-        {
-            assert_eq!(float_text(value), text);
-        }
-    }
 }

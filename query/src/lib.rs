@@ -36,6 +36,7 @@ mod error;
 mod expression;
 mod fetch;
 mod filter;
+mod float_text;
 #[cfg(any(test, fuzzing))]
 pub mod foreign;
 mod gate;
@@ -74,14 +75,13 @@ pub use expression::{ExpressionPlan, ExpressionRequest, OutputAnswer, OutputSeri
 pub use filter::{FilterDescription, FilterKind, Matcher, TagFilter, filter_descriptions};
 pub use gate::Gate;
 pub use gexp::Formulas;
-pub use histogram::HistogramQuery;
 pub use last::{LastAnswer, LastMetric, LastPoint, LastQuery, LastRequest, LastTags};
 pub use limits::{LimitOverrides, LimitOverridesError, Limits};
 pub use named_series::NamedSeries;
 pub use names::TagNames;
 pub use options::{Compat, Options};
 pub use request::{
-    FILTERS_MAX, GetParameters, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source, SubQuery,
-    SubQueryPlan,
+    FILTERS_MAX, GetParameters, HistogramQuery, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source,
+    SubQuery, SubQueryPlan,
 };
 pub use time::{Duration, TimeContext, Unit, parse_duration, parse_time, parse_zone};

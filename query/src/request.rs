@@ -8,7 +8,7 @@ mod echo;
 mod grammar;
 pub(crate) mod json;
 
-pub use check::{Query, Source, SubQueryPlan};
+pub use check::{HistogramQuery, Query, Source, SubQueryPlan};
 pub use grammar::GetParameters;
 pub(crate) use grammar::split_list;
 

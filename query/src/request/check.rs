@@ -6,7 +6,7 @@ use super::{PERCENTILES_MAX, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES
 use crate::downsample::{Downsample, Fill};
 use crate::error::{FilterFault, HistogramFault};
 use crate::filter::{FilterKind, TagFilter, fault};
-use crate::histogram::{HistogramQuery, float_text};
+use crate::float_text::float_text;
 use crate::time::{TimeContext, parse_time, parse_zone};
 use crate::{Aggregator, Compat, Error, Options, Result};
 
@@ -62,6 +62,15 @@ pub struct SubQueryPlan {
     pub rollups: RollupUsage,
     /// What was joined across series before it was written.
     pub pre_aggregate: bool,
+}
+
+/// What is asked of histograms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramQuery {
+    /// Percentiles, each from 0 to 100, ascending.
+    pub percentiles: Vec<f32>,
+    /// Whether the counts of buckets are asked.
+    pub buckets: bool,
 }
 
 /// Where a sub query's series come from.
