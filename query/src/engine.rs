@@ -334,14 +334,12 @@ impl QueryEngine {
 
     /// The limits of a sub query. A metric is looked up by its name only where some have limits of their own.
     fn limits_of(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan) -> Result<Limits> {
-        if self.overrides.is_empty() {
-            return Ok(self.limits.of_sub(query, None));
-        }
-        let of_metric = match &sub.source {
+        let own = match &sub.source {
+            _ if self.overrides.is_empty() => None,
             Source::Metric(name) => self.overrides.of(name),
             Source::Tsuids(_) => self.overrides.of(&self.schema.uids().of(UidKind::Metric).name(plan.metric)?),
         };
-        Ok(self.limits.of_sub(query, of_metric))
+        Ok(query.lift(self.limits.of_metric(own)))
     }
 
     fn named(sub: &SubQueryPlan, mut computed: Computed, names: &mut Names<'_>) -> Result<SubAnswer> {

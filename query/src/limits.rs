@@ -7,7 +7,6 @@ use regex::Regex;
 use serde::Deserialize;
 
 use crate::Error;
-use crate::request::Query;
 
 /// Points that fill policies or expressions may make up at once; some gigabytes at most.
 const MADE_UP_POINTS_MAX: u64 = 1 << 26;
@@ -50,18 +49,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits of a sub query: of its metric, if that has some of its own, less what the request may lift.
-    pub(crate) fn of_sub(mut self, query: &Query, of_metric: Option<MetricLimits>) -> Self {
-        if let Some(MetricLimits { points_max, bytes_max }) = of_metric {
-            (self.points_max, self.bytes_max) = (points_max, bytes_max);
-        }
-        if self.points_may_be_lifted && query.override_points {
-            self.points_max = 0;
-        }
-        if self.bytes_may_be_lifted && query.override_bytes {
-            self.bytes_max = 0;
-        }
-        self
+    /// The limits where a metric is read that may have some of its own.
+    pub(crate) fn of_metric(self, own: Option<MetricLimits>) -> Self {
+        own.map_or(self, |MetricLimits { points_max, bytes_max }| Self { points_max, bytes_max, ..self })
     }
 
     /// Refuses more series than the bound.

@@ -7,6 +7,7 @@ use crate::downsample::{Downsample, Fill};
 use crate::error::{FilterFault, HistogramFault};
 use crate::filter::{FilterKind, TagFilter, fault};
 use crate::float_text::float_text;
+use crate::limits::Limits;
 use crate::time::{TimeContext, parse_time, parse_zone};
 use crate::{Aggregator, Compat, Error, Options, Result};
 
@@ -150,6 +151,19 @@ impl QueryRequest {
             Err(_) if !by_date && by_downsample => Err(Error::UnknownDownsampleTimezone),
             zone => zone.map(Some),
         }
+    }
+}
+
+impl Query {
+    /// Limits without those that the request lifts and may lift.
+    pub(crate) fn lift(&self, mut limits: Limits) -> Limits {
+        if limits.points_may_be_lifted && self.override_points {
+            limits.points_max = 0;
+        }
+        if limits.bytes_may_be_lifted && self.override_bytes {
+            limits.bytes_max = 0;
+        }
+        limits
     }
 }
 
