@@ -36,7 +36,8 @@ use bytes::Bytes;
 use row_keys::RowKeys;
 
 use crate::cancel::Budget;
-use crate::fetch::{GetSize, Hours};
+use crate::fetch::GetSize;
+use crate::hours::Hours;
 use crate::plan::Plan;
 use crate::request::Query;
 use crate::{Error, Result};

@@ -13,9 +13,9 @@ use bytes::Bytes;
 
 use crate::Result;
 use crate::cancel::Budget;
-use crate::fetch::Hours;
 use crate::fetch::workers::{Start, run_all};
 use crate::held::{Held, Keep, by_columns};
+use crate::hours::Hours;
 use crate::piece::{Piece, pieces};
 use crate::rollup::Attempt;
 use crate::row_filter::RowFilter;
@@ -38,7 +38,9 @@ pub(crate) fn of_attempt(
     (filter, keep): (Option<&RowFilter>, Keep),
     budget: &Budget,
 ) -> Result<Option<Held>> {
-    let Some(hours) = Hours::of(&attempt.window, attempt.read.as_ref()) else { return Ok(None) };
+    let Some(hours) = Hours::of(&attempt.window, attempt.read.as_ref().map(|read| &read.rollup)) else {
+        return Ok(None);
+    };
     let listed = filter.and_then(|filter| filter.listed.as_ref());
     let reader = Reader {
         schema,

@@ -328,7 +328,7 @@ impl QueryEngine {
         budget.settle(others_bytes + bytes_of(&datasets));
         stats.series = data.iter().filter(|data| !data.is_empty()).count() as u64;
         stats.emitted_points = datasets.iter().map(|dataset| dataset.points.len() as u64).sum();
-        let rollup = plan.read.as_ref().map(|read| read.rollup.name().into());
+        let rollup = plan.rollup().map(|rollup| rollup.name().into());
         Ok(Computed { datasets, rollup, stats, steps, in_place: Vec::new() })
     }
 

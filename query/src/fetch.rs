@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, annotation_offset_ms};
+use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Salt, Schema, annotation_offset_ms};
 use basalt_store::{CellView, Columns, Get, Packing, RowBatch, Scan};
 use bytes::Bytes;
 
@@ -29,10 +29,9 @@ use crate::answer::{ScanStats, SeriesAnnotation, Steps};
 use crate::cancel::Budget;
 use crate::downsample::RowDownsample;
 use crate::gate::SUMMARIES_PER_ROW;
+use crate::hours::Hours;
 use crate::plan::Plan;
-use crate::rollup::{RollupRead, bases};
 use crate::span::Span;
-use crate::window::Window;
 use crate::{Error, Options, Result};
 
 /// Memory charged for a point that was read: two words and a flag, in vectors that grow by doubling.
@@ -115,7 +114,7 @@ pub(crate) fn fetch(
     options: Options,
     budget: &Budget,
 ) -> Result<Fetched> {
-    let hours = match Hours::of(&plan.window, plan.read.as_ref()) {
+    let hours = match Hours::of(&plan.window, plan.rollup()) {
         Some(hours) if !plan.series.is_empty() => hours,
         _ => {
             return Ok(Fetched {
@@ -144,45 +143,6 @@ pub(crate) fn fetch(
     budget.settle(reserved);
     reader.rule = None;
     reader.read()
-}
-
-/// The hours of a window: `from` is the first, `to` is behind the last.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hours<'a> {
-    pub(crate) from: BaseTime,
-    count: u32,
-    /// Where a scan stops.
-    pub(crate) to: BaseTime,
-    /// The rollup whose rows are read, if any: such a row holds more than an hour.
-    rollup: Option<&'a Rollup>,
-}
-
-impl<'a> Hours<'a> {
-    /// `None` when the window has no hour.
-    pub(crate) fn of(window: &Window, read: Option<&'a RollupRead>) -> Option<Self> {
-        let seconds = |time_ms: i64| u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
-        let rollup = read.map(|read| &read.rollup);
-        let base = |time_ms: i64| BaseTime::from_be_bytes(seconds(time_ms).to_be_bytes());
-        if let Some(rollup) = rollup {
-            let (from, to) = (base(window.scan_start_ms), base(window.read_end_ms));
-            let count = u32::try_from(bases(rollup.span(), from, to).count()).ok()?;
-            return (count > 0).then_some(Self { from, count, to, rollup: Some(rollup) });
-        }
-        let from = BaseTime::of_seconds(seconds(window.scan_start_ms));
-        // The last hour that a row key can hold ends beyond 32 bits of seconds. So `to` is clamped to `u32::MAX`, which is no base
-        // time.
-        let to = BaseTime::from_be_bytes(seconds(window.read_end_ms).to_be_bytes());
-        let count = to.seconds().checked_sub(from.seconds())?.div_ceil(BaseTime::SPAN_S);
-        (count > 0).then_some(Self { from, count, to, rollup: None })
-    }
-
-    pub(crate) fn iter(self) -> Box<dyn Iterator<Item = BaseTime> + 'a> {
-        if let Some(rollup) = self.rollup {
-            return Box::new(bases(rollup.span(), self.from, self.to));
-        }
-        let hours = std::iter::successors(Some(self.from), |base| base.next());
-        Box::new(hours.take(usize::try_from(self.count).unwrap_or(usize::MAX)))
-    }
 }
 
 /// How the rows of a plan are read.

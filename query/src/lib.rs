@@ -8,7 +8,7 @@
 //! | word of the drawing | file |
 //! |---|---|
 //! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
-//! | plan | `plan`, `window` |
+//! | plan | `plan`, `window`, `hours` |
 //! | fan-out | `fetch`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
 //! | span | `span` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
@@ -44,6 +44,7 @@ mod gexp;
 mod group;
 mod held;
 mod histogram;
+mod hours;
 mod last;
 mod limits;
 mod memory;

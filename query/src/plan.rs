@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use basalt_schema::{Schema, SeriesId, SeriesIndex, Tsuid, Uid, UidKind};
+use basalt_schema::{Rollup, Schema, SeriesId, SeriesIndex, Tsuid, Uid, UidKind};
 use basalt_store::{Filter, TableName};
 use roaring::RoaringBitmap;
 
@@ -79,6 +79,11 @@ impl Plan {
     pub(crate) fn is_of_few_series(&self) -> bool {
         let count = self.series.len() as u64;
         count.saturating_mul(FEW_SERIES_PART) <= self.metric_series || self.metric_series == 0
+    }
+
+    /// The rollup that is read; `None` for points.
+    pub(crate) fn rollup(&self) -> Option<&Rollup> {
+        self.read.as_ref().map(|read| &read.rollup)
     }
 
     /// The plan that reads what comes next where this one found nothing.

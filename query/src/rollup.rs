@@ -4,7 +4,7 @@
 //! average is the sum of sums by the sum of counts. Where nothing is found, `rollupUsage` says whether shorter intervals or
 //! the points themselves are tried. *Source*: OpenTSDB 2.4 `TsdbQuery`, `RollupQuery`, `RollupSeq`, `Downsampler`.
 
-use basalt_schema::{BaseTime, Rollup, RollupAggregate, Rollups, RowCell, RowSpan, Value};
+use basalt_schema::{BaseTime, Rollup, RollupAggregate, Rollups, RowCell, Value};
 use basalt_store::{RowView, SeqNo, TableName, Timestamp};
 
 use crate::downsample::{Downsample, Interval, begins_at_multiples, downsample_by};
@@ -157,16 +157,6 @@ fn window_of(rollup: &Rollup, sub: &SubQueryPlan, window: Window, strict: bool) 
     let end = span.base(seconds(window.end_ms).saturating_add(past));
     let [scan_start_ms, scan_end_ms] = [start, end].map(|seconds| i64::from(seconds) * 1000);
     Window { scan_start_ms, scan_end_ms, read_end_ms: scan_end_ms, ..window }
-}
-
-/// The base times of rows in a window.
-pub(crate) fn bases(span: RowSpan, from: BaseTime, to: BaseTime) -> impl Iterator<Item = BaseTime> + use<> {
-    std::iter::successors(Some(from.seconds()), move |base| {
-        let next = span.base(base.checked_add(span.seconds_max())?);
-        (next > *base).then_some(next)
-    })
-    .take_while(move |base| *base < to.seconds())
-    .map(|base| BaseTime::from_be_bytes(base.to_be_bytes()))
 }
 
 /// Adds a row's values to its series; says how many they are.

@@ -12,7 +12,8 @@ use foldhash::fast::RandomState;
 
 use crate::Result;
 use crate::cancel::Budget;
-use crate::fetch::{Hours, is_sooner_by_keys};
+use crate::fetch::is_sooner_by_keys;
+use crate::hours::Hours;
 use crate::plan::Plan;
 
 /// Series that one scan asks for by their tags: the store holds each row against all of them.

@@ -54,7 +54,7 @@ fn by_each_way(fixture: &Fixture, sub: &str, (start, end): (u32, u32)) -> [Strin
     let budget = Budget::new(Limits::default(), &Cancel::new(), &pool);
     let schema = &fixture.schema;
     let plan = Plan::new(schema, &query, &query.sub_queries[0], engine.options(), &budget).unwrap();
-    let hours = Hours::of(&plan.window, plan.read.as_ref()).unwrap();
+    let hours = Hours::of(&plan.window, plan.rollup()).unwrap();
     let start = Start::of(schema);
     let steps = Steps(hours.rollup.map_or(RowSpan::Hours(1), Rollup::span));
     let finder = Finder { schema, plan: &plan, hours, steps, budget: &budget };
