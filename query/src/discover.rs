@@ -13,13 +13,13 @@ use bytes::Bytes;
 
 use crate::Result;
 use crate::cancel::Budget;
-use crate::fetch::workers::{Start, run_all};
 use crate::held::{Held, Keep, by_columns};
 use crate::hours::Hours;
 use crate::piece::{Piece, pieces};
 use crate::rollup::Attempt;
 use crate::row_filter::RowFilter;
 use crate::row_range::RowRanges;
+use crate::workers::{Start, run_all};
 
 /// Bytes of rows that are kept.
 const HELD_BYTES_MAX: u64 = 32 << 20;

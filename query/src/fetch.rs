@@ -9,7 +9,6 @@
 mod mend;
 mod occupied;
 mod sink;
-pub(crate) mod workers;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +21,6 @@ use bytes::Bytes;
 
 use occupied::Occupied;
 use sink::Sink;
-use workers::{Start, run_all};
 
 use crate::aggregate::PercentileRule;
 use crate::answer::{ScanStats, SeriesAnnotation, Steps};
@@ -32,6 +30,7 @@ use crate::gate::SUMMARIES_PER_ROW;
 use crate::hours::Hours;
 use crate::plan::Plan;
 use crate::span::Span;
+use crate::workers::{Start, run_all};
 use crate::{Error, Options, Result};
 
 /// Memory charged for a point that was read: two words and a flag, in vectors that grow by doubling.

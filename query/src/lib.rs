@@ -9,7 +9,7 @@
 //! |---|---|
 //! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
 //! | plan | `plan`, `window`, `hours` |
-//! | fan-out | `fetch`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
+//! | fan-out | `fetch`, `workers`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
 //! | span | `span` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
 //! | group, interpolate, aggregate, trim | `group`, [`aggregate`](Aggregator), `merge` |
@@ -62,6 +62,7 @@ mod row_range;
 mod span;
 mod time;
 mod window;
+mod workers;
 
 pub use aggregate::{Aggregator, Interpolation, Percentile, PercentileRule};
 pub use answer::{Held, Number, Point, ScanStats, Series, SeriesAnnotation, Steps, SubAnswer};

@@ -11,11 +11,11 @@ use std::ops::Range;
 use basalt_schema::{BaseTime, DATA_FAMILY, Rollup, RowSpan, Salt, Schema};
 use basalt_store::{Columns, Filter, ListOperator, Scan};
 
-use super::workers::{Start, run_all};
 use crate::Result;
 use crate::cancel::Budget;
 use crate::hours::{Hours, bases};
 use crate::plan::{FEW_SERIES_PART, Plan};
+use crate::workers::{Start, run_all};
 
 /// A range of fewer hours is not looked into where its series have fewer than [`ROWS_MIN`]: gets of all its rows are quick.
 const HOURS_MIN: u32 = 1_000;

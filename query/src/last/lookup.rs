@@ -18,7 +18,7 @@ use super::series::{MetSets, TagSets, Wanted};
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::fetch::GetSize;
-use crate::fetch::workers::{Start, run_all};
+use crate::workers::{Start, run_all};
 use crate::{Error, Result};
 
 /// Rows of one get at most, and the most hours of one series in it.
