@@ -36,7 +36,7 @@ use bytes::Bytes;
 use row_keys::RowKeys;
 
 use crate::cancel::Budget;
-use crate::fetch::GetSize;
+use crate::get_size::GetSize;
 use crate::hours::Hours;
 use crate::plan::Plan;
 use crate::request::Query;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Salt, Schema, annotation_offset_ms};
-use basalt_store::{CellView, Columns, Get, Packing, RowBatch, Scan};
+use basalt_store::{CellView, Columns, Get, Packing, Scan};
 use bytes::Bytes;
 
 use occupied::Occupied;
@@ -27,6 +27,7 @@ use crate::answer::{ScanStats, SeriesAnnotation, Steps};
 use crate::cancel::Budget;
 use crate::downsample::RowDownsample;
 use crate::gate::SUMMARIES_PER_ROW;
+use crate::get_size::{GET_ROWS, GetSize};
 use crate::hours::Hours;
 use crate::plan::Plan;
 use crate::span::Span;
@@ -38,16 +39,6 @@ const POINT_BYTES: u64 = 33;
 /// Memory charged for a series that takes part: its places, its vectors, which hold more than the few points that it may have,
 /// and what it is as a member of a group. A million series of one point were measured at 0.6 to 0.85 GB.
 const SERIES_BYTES: u64 = 640;
-/// Rows of one get, at most.
-const GET_ROWS: usize = 128;
-/// Rows of the first get, as nobody knows yet how large they are: an hour of 100 points a second takes 4 MB.
-const GET_ROWS_FIRST: usize = 4;
-/// Rows of a get as long as none was found; of the first one too where each is a way across a network.
-const GET_ROWS_UNKNOWN: usize = 16;
-/// A get asks for at most so many times the rows of the one before, of which few need not be like those that come.
-const GET_ROWS_GROWTH: usize = 8;
-/// About how much memory the answer to a get takes.
-pub(crate) const GET_BYTES: usize = 2 << 20;
 /// Bytes of the points of a batch by columns: few enough to stay in a core's own cache.
 const PACKED_BATCH_BYTES: usize = 96 * 1024;
 
@@ -377,34 +368,6 @@ impl Reader<'_> {
         let batch = self.schema.store().get(&self.plan.table, get).wait()?;
         size.learn(&batch);
         self.budget.while_held(batch.memory_bytes() as u64, || sink.take(&batch))
-    }
-}
-
-/// How many rows the next get of several in turn asks for.
-#[derive(Debug)]
-pub(crate) struct GetSize {
-    rows: usize,
-    /// Of the gets before, the largest mean of the rows that were there; 0: none was.
-    row_bytes: usize,
-}
-
-impl GetSize {
-    /// Before the first get of some tables.
-    pub(crate) fn new(schema: &Schema) -> Self {
-        let rows = if schema.config().is_shared { GET_ROWS_UNKNOWN } else { GET_ROWS_FIRST };
-        Self { rows, row_bytes: 0 }
-    }
-
-    /// At most so many; one at least.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Of a get that gave these rows.
-    pub(crate) fn learn(&mut self, found: &RowBatch) {
-        self.row_bytes = self.row_bytes.max(found.memory_bytes().checked_div(found.len()).unwrap_or(0));
-        let fitting = GET_BYTES.checked_div(self.row_bytes).unwrap_or(GET_ROWS_UNKNOWN);
-        self.rows = fitting.min(self.rows * GET_ROWS_GROWTH).clamp(1, GET_ROWS);
     }
 }
 

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
 //! | plan | `plan`, `window`, `hours` |
-//! | fan-out | `fetch`, `workers`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
+//! | fan-out | `fetch`, `workers`, `get_size`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
 //! | span | `span` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
 //! | group, interpolate, aggregate, trim | `group`, [`aggregate`](Aggregator), `merge` |
@@ -40,6 +40,7 @@ mod float_text;
 #[cfg(any(test, fuzzing))]
 pub mod foreign;
 mod gate;
+mod get_size;
 mod gexp;
 mod group;
 mod held;

@@ -7,8 +7,8 @@ use basalt_store::{Append, Durability};
 use bytes::Bytes;
 
 use super::*;
-use crate::fetch::GET_BYTES;
 use crate::fixture::{Fixture, text};
+use crate::get_size::GET_BYTES;
 use crate::{Cancel, Compat, Limits, Options, QueryEngine, QueryRequest, SubQuery};
 
 /// Far after whatever the fixture's clock says.

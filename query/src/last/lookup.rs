@@ -17,7 +17,7 @@ use foldhash::fast::RandomState;
 use super::series::{MetSets, TagSets, Wanted};
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
-use crate::fetch::GetSize;
+use crate::get_size::GetSize;
 use crate::workers::{Start, run_all};
 use crate::{Error, Result};
 

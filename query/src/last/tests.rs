@@ -3,8 +3,8 @@ use std::sync::atomic::AtomicU64;
 
 use super::*;
 use crate::Number;
-use crate::fetch::GET_BYTES;
 use crate::fixture::Fixture;
+use crate::get_size::GET_BYTES;
 use crate::{Cancel, Limits};
 
 const NOW_MS: i64 = 1_700_003_000_000;
