@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Salt, Schema, annotation_offset_ms};
+use basalt_schema::{BaseTime, DATA_FAMILY, Salt, Schema, annotation_offset_ms};
 use basalt_store::{CellView, Columns, Get, Packing, Scan};
 use bytes::Bytes;
 
@@ -30,41 +30,12 @@ use crate::gate::SUMMARIES_PER_ROW;
 use crate::get_size::{GET_ROWS, GetSize};
 use crate::hours::Hours;
 use crate::plan::Plan;
-use crate::span::Span;
+use crate::series_data::{SERIES_BYTES, SeriesData, note_bytes};
 use crate::workers::{Start, run_all};
 use crate::{Error, Options, Result};
 
-/// Memory charged for a point that was read: two words and a flag, in vectors that grow by doubling.
-const POINT_BYTES: u64 = 33;
-/// Memory charged for a series that takes part: its places, its vectors, which hold more than the few points that it may have,
-/// and what it is as a member of a group. A million series of one point were measured at 0.6 to 0.85 GB.
-const SERIES_BYTES: u64 = 640;
 /// Bytes of the points of a batch by columns: few enough to stay in a core's own cache.
 const PACKED_BATCH_BYTES: usize = 96 * 1024;
-
-/// What was read of one series.
-#[derive(Debug, Default)]
-pub(crate) struct SeriesData {
-    /// Its points within the window, or its buckets.
-    pub(crate) span: Span,
-    /// Whether its rows were downsampled as they were read.
-    pub(crate) is_downsampled: bool,
-    /// Its annotations within the window.
-    pub(crate) annotations: Vec<SeriesAnnotation>,
-    /// Its histograms within the window by time, where the query asks for them.
-    pub(crate) histograms: Vec<(i64, Histogram)>,
-    /// How many points each value of `span` stands for, where that is read.
-    pub(crate) counts: Vec<i64>,
-    /// Whether there were rollups, even if none gave a value (sums without counts give no average).
-    pub(crate) has_rollups: bool,
-}
-
-impl SeriesData {
-    /// Whether nothing was measured.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.span.is_empty() && self.histograms.is_empty()
-    }
-}
 
 /// What was read for a plan: data in the order of [`Plan::series`], and what reading it took.
 #[derive(Debug, Default)]
@@ -380,11 +351,6 @@ fn annotation(base_ms: i64, cell: &CellView<'_>) -> Result<Option<SeriesAnnotati
     let _: serde::de::IgnoredAny = serde_json::from_slice(cell.value)
         .map_err(|error| Error::CorruptAnnotation { start_ms, reason: error.to_string().into() })?;
     Ok(Some(SeriesAnnotation { start_ms, json: cell.value.into() }))
-}
-
-/// Memory charged for an annotation, in a vector that grows by doubling.
-fn note_bytes(note: &SeriesAnnotation) -> u64 {
-    (size_of::<SeriesAnnotation>() * 2 + note.json.len()) as u64
 }
 
 /// The global annotations from `start_ms` to `end_ms`, by time.

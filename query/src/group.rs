@@ -11,12 +11,12 @@ use crate::answer::{Point, SeriesAnnotation};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
 use crate::downsample::{Fill, buckets_len, downsample, filled, grid_len, of_doubles};
-use crate::fetch::SeriesData;
 use crate::merge::{Member, Merge};
 use crate::plan::{Grouping, Plan};
 use crate::rate::rates;
 use crate::request::SubQueryPlan;
 use crate::rollup;
+use crate::series_data::SeriesData;
 use crate::span::Span;
 use crate::{Error, Options, Result};
 

@@ -18,17 +18,12 @@ use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
 use crate::downsample::{Interval, buckets};
-use crate::fetch::SeriesData;
 use crate::float_text::float_text;
 use crate::group::{Group, describe};
 use crate::plan::Plan;
 use crate::request::SubQueryPlan;
+use crate::series_data::{SeriesData, histogram_bytes};
 use crate::{Compat, Result};
-
-/// Memory charged for a bucket of a histogram: its bounds and count in a tree.
-const BUCKET_BYTES: u64 = 40;
-/// Memory charged for a histogram beside its buckets.
-const HISTOGRAM_BYTES: u64 = 96;
 
 /// The histogram of a cell, with its offset in the row; `None` for a cell of points, or of a codec that is not known.
 pub(crate) fn decode(schema: &Schema, cell: &RowCell<'_>) -> Option<(u32, Histogram)> {
@@ -37,11 +32,6 @@ pub(crate) fn decode(schema: &Schema, cell: &RowCell<'_>) -> Option<(u32, Histog
     // OpenTSDB passes over what it cannot decode.
     let known = schema.config().histogram_id == Some(*id);
     Histogram::decode(bytes).ok().filter(|_| known).map(|histogram| (offset_ms, histogram))
-}
-
-/// What a histogram is charged for.
-pub(crate) fn bytes_of(histogram: &Histogram) -> u64 {
-    HISTOGRAM_BYTES + BUCKET_BYTES * histogram.buckets_count() as u64
 }
 
 /// The output series of every group, those of a group side by side: percentiles ascending, then buckets.
@@ -105,7 +95,7 @@ fn summed(
         let mut add = |time_ms: i64, histograms: &[(i64, Histogram)]| {
             let sum = sums.entry(time_ms).or_default();
             for (_, histogram) in histograms {
-                charged += bytes_of(histogram);
+                charged += histogram_bytes(histogram);
                 sum.add(histogram);
             }
         };

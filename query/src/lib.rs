@@ -10,7 +10,7 @@
 //! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
 //! | plan | `plan`, `window`, `hours` |
 //! | fan-out | `fetch`, `workers`, `get_size`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
-//! | span | `span` |
+//! | span | `span`, `series_data` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
 //! | group, interpolate, aggregate, trim | `group`, [`aggregate`](Aggregator), `merge` |
 //! | delete what was read | `delete` |
@@ -60,6 +60,7 @@ mod request;
 mod rollup;
 mod row_filter;
 mod row_range;
+mod series_data;
 mod span;
 mod time;
 mod window;

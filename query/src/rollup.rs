@@ -8,10 +8,10 @@ use basalt_schema::{BaseTime, Rollup, RollupAggregate, Rollups, RowCell, Value};
 use basalt_store::{RowView, SeqNo, TableName, Timestamp};
 
 use crate::downsample::{Downsample, Interval, begins_at_multiples, downsample_by};
-use crate::fetch::SeriesData;
 use crate::filter::FilterKind;
 use crate::plan::Plan;
 use crate::request::{Query, RollupUsage, SubQueryPlan};
+use crate::series_data::SeriesData;
 use crate::span::Span;
 use crate::window::Window;
 use crate::{Aggregator, Error, Result};

@@ -8,9 +8,10 @@ use basalt_store::{Packed, RowBatch, RowView};
 use foldhash::fast::RandomState;
 
 use super::mend::mend_appends;
-use super::{POINT_BYTES, Reader, SeriesData, TaskAnswer, annotation, note_bytes};
+use super::{Reader, TaskAnswer, annotation};
 use crate::answer::ScanStats;
 use crate::downsample::RowDownsample;
+use crate::series_data::{POINT_BYTES, SeriesData, histogram_bytes, note_bytes};
 use crate::{Result, histogram, rollup};
 
 /// Takes a task's rows.
@@ -100,7 +101,7 @@ impl<'a> Sink<'a> {
             read.dedup_by_key(|(time_ms, _)| *time_ms);
             self.stats.points += read.len() as u64;
             self.kept += read.len() as u64;
-            self.reader.budget.reserve(read.iter().map(|(_, one)| histogram::bytes_of(one)).sum())?;
+            self.reader.budget.reserve(read.iter().map(|(_, one)| histogram_bytes(one)).sum())?;
             data.histograms.extend(read);
         } else {
             self.scratch.decode(row.cells().map(RowCell::from), self.reader.schema.config().duplicates())?;
