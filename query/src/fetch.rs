@@ -8,6 +8,7 @@
 
 mod mend;
 mod occupied;
+mod rollup_row;
 mod sink;
 
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use basalt_schema::{Histogram, RowCell, Schema, histogram_offset_ms};
+use basalt_schema::{Histogram, Schema};
 
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
@@ -24,15 +24,6 @@ use crate::plan::Plan;
 use crate::request::SubQueryPlan;
 use crate::series_data::{SeriesData, histogram_bytes};
 use crate::{Compat, Result};
-
-/// The histogram of a cell, with its offset in the row; `None` for a cell of points, or of a codec that is not known.
-pub(crate) fn decode(schema: &Schema, cell: &RowCell<'_>) -> Option<(u32, Histogram)> {
-    let offset_ms = histogram_offset_ms(cell.qualifier)?;
-    let (id, bytes) = cell.value.split_first()?;
-    // OpenTSDB passes over what it cannot decode.
-    let known = schema.config().histogram_id == Some(*id);
-    Histogram::decode(bytes).ok().filter(|_| known).map(|histogram| (offset_ms, histogram))
-}
 
 /// The output series of every group, those of a group side by side: percentiles ascending, then buckets.
 ///

@@ -4,8 +4,8 @@
 //! average is the sum of sums by the sum of counts. Where nothing is found, `rollupUsage` says whether shorter intervals or
 //! the points themselves are tried. *Source*: OpenTSDB 2.4 `TsdbQuery`, `RollupQuery`, `RollupSeq`, `Downsampler`.
 
-use basalt_schema::{BaseTime, Rollup, RollupAggregate, Rollups, RowCell, Value};
-use basalt_store::{RowView, SeqNo, TableName, Timestamp};
+use basalt_schema::{Rollup, RollupAggregate, Rollups};
+use basalt_store::TableName;
 
 use crate::downsample::{Downsample, Interval, begins_at_multiples, downsample_by};
 use crate::filter::FilterKind;
@@ -157,56 +157,6 @@ fn window_of(rollup: &Rollup, sub: &SubQueryPlan, window: Window, strict: bool) 
     let end = span.base(seconds(window.end_ms).saturating_add(past));
     let [scan_start_ms, scan_end_ms] = [start, end].map(|seconds| i64::from(seconds) * 1000);
     Window { scan_start_ms, scan_end_ms, read_end_ms: scan_end_ms, ..window }
-}
-
-/// Adds a row's values to its series; says how many they are.
-///
-/// # Errors
-/// `Corrupt`: a cell of the aggregate, or of the counts, whose value cannot be read.
-pub(crate) fn take_row(read: &RollupRead, base: BaseTime, row: &RowView<'_>, data: &mut SeriesData) -> Result<usize> {
-    let values = values(&read.aggregate, row)?;
-    let interval_ms = i64::from(read.rollup.interval_s()) * 1000;
-    let base_ms = i64::from(base.seconds()) * 1000;
-    let counts = read.counts.as_ref().map(|counts| self::values(counts, row)).transpose()?;
-    data.has_rollups |= !values.is_empty() || counts.as_ref().is_some_and(|counts| !counts.is_empty());
-    let mut taken = 0;
-    for (slot, value) in values {
-        let time_ms = base_ms + i64::from(slot) * interval_ms;
-        if data.span.times().last().is_some_and(|last| *last >= time_ms) {
-            continue;
-        }
-        if let Some(counts) = &counts {
-            // A sum without its count is no average, as a count without its sum is none.
-            let Ok(place) = counts.binary_search_by_key(&slot, |(slot, _)| *slot) else { continue };
-            data.counts.push(counts.get(place).map_or(0, |(_, value)| whole(*value)));
-        }
-        data.span.push(time_ms, value.into());
-        taken += 1;
-    }
-    Ok(taken)
-}
-
-/// The values of an aggregate in a row by slot; of two of one slot the newer, and of those written at once the one whose
-/// column comes later, as OpenTSDB takes it.
-fn values(aggregate: &RollupAggregate, row: &RowView<'_>) -> Result<Vec<(u32, Value)>> {
-    let mut found: Vec<(u32, (Timestamp, SeqNo), Value)> = Vec::new();
-    for cell in row.cells().map(RowCell::from) {
-        let decoded = aggregate.decode(&cell)?;
-        found.extend(decoded.map(|(slot, value)| (slot, (cell.timestamp, cell.seq), value)));
-    }
-    // Equals stay in their order.
-    found.reverse();
-    found.sort_by_key(|(slot, written, _)| (*slot, std::cmp::Reverse(*written)));
-    found.dedup_by_key(|(slot, ..)| *slot);
-    Ok(found.into_iter().map(|(slot, _, value)| (slot, value)).collect())
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "as Java narrows a double to a long")]
-fn whole(value: Value) -> i64 {
-    match value {
-        Value::Int(value) => value,
-        Value::Float(value) => value as i64,
-    }
 }
 
 /// Downsamples a series of rollups.

@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use basalt_schema::{BaseTime, RowCell, RowPoints};
+use basalt_schema::{BaseTime, Histogram, RowCell, RowPoints, Schema, histogram_offset_ms};
 use basalt_store::{Packed, RowBatch, RowView};
 use foldhash::fast::RandomState;
 
 use super::mend::mend_appends;
+use super::rollup_row::take_row;
 use super::{Reader, TaskAnswer, annotation};
+use crate::Result;
 use crate::answer::ScanStats;
 use crate::downsample::RowDownsample;
 use crate::series_data::{POINT_BYTES, SeriesData, histogram_bytes, note_bytes};
-use crate::{Result, histogram, rollup};
 
 /// Takes a task's rows.
 #[derive(Debug)]
@@ -88,13 +89,13 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         if let Some(read) = &self.reader.plan.read {
-            let taken = rollup::take_row(read, key.base(), row, data)? as u64;
+            let taken = take_row(read, key.base(), row, data)? as u64;
             self.stats.points += taken;
             self.kept += taken;
             return Ok(());
         }
         if self.reader.plan.histograms {
-            let read = row.cells().filter_map(|cell| histogram::decode(self.reader.schema, &RowCell::from(cell)));
+            let read = row.cells().filter_map(|cell| histogram(self.reader.schema, &RowCell::from(cell)));
             let mut read: Vec<_> = read.map(|(offset_ms, one)| (base_ms + i64::from(offset_ms), one)).collect();
             read.sort_by_key(|(time_ms, _)| *time_ms);
             // A time in seconds and the same in milliseconds are one instant; the first cell is kept.
@@ -135,6 +136,15 @@ impl<'a> Sink<'a> {
         self.stats.store_time = self.began.elapsed().saturating_sub(self.stats.decode_time);
         TaskAnswer { name, series: self.series, stats: self.stats }
     }
+}
+
+/// The histogram of a cell, with its offset in the row; `None` for a cell of points, or of a codec that is not known.
+fn histogram(schema: &Schema, cell: &RowCell<'_>) -> Option<(u32, Histogram)> {
+    let offset_ms = histogram_offset_ms(cell.qualifier)?;
+    let (id, bytes) = cell.value.split_first()?;
+    // OpenTSDB passes over what it cannot decode.
+    let known = schema.config().histogram_id == Some(*id);
+    Histogram::decode(bytes).ok().filter(|_| known).map(|histogram| (offset_ms, histogram))
 }
 
 /// Takes a row that came by columns, so has only points; gives how many points or buckets are kept.
