@@ -8,14 +8,14 @@ mod bucket_value;
 mod calendar;
 mod hours;
 mod kernel;
+mod rollups;
 mod row;
 
 use calendar::Bucket;
 use chrono_tz::Tz;
 
-pub(crate) use kernel::{
-    begins_at_multiples, buckets, buckets_len, downsample, downsample_by, filled, grid_len, of_doubles,
-};
+pub(crate) use kernel::{begins_at_multiples, buckets, buckets_len, downsample, filled, grid_len, of_doubles};
+pub(crate) use rollups::downsample_rollups;
 pub(crate) use row::RowDownsample;
 
 use crate::error::DownsampleFault;

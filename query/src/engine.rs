@@ -230,7 +230,7 @@ impl QueryEngine {
 
     fn compute(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
         let budget = &budget.of_sub(self.limits_of(query, sub, plan)?);
-        if let Some(split_ms) = rollup::split_ms(self.schema.config().rollups.as_ref(), plan, query) {
+        if let Some(split_ms) = rollup::split_ms(self.schema.config().rollups.as_ref(), plan.rollup(), query) {
             let computed = self.split(query, sub, (split_ms, plan.window.scan_start_ms), budget)?;
             budget.settle(bytes_of(&computed.datasets));
             return Ok(computed);

@@ -10,12 +10,11 @@ use crate::aggregate::PercentileRule;
 use crate::answer::{Point, SeriesAnnotation};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
-use crate::downsample::{Fill, buckets_len, downsample, filled, grid_len, of_doubles};
+use crate::downsample::{Fill, buckets_len, downsample, downsample_rollups, filled, grid_len, of_doubles};
 use crate::merge::{Member, Merge};
 use crate::plan::{Grouping, Plan};
 use crate::rate::rates;
 use crate::request::SubQueryPlan;
-use crate::rollup;
 use crate::series_data::SeriesData;
 use crate::span::Span;
 use crate::{Error, Options, Result};
@@ -209,7 +208,9 @@ impl Kernel<'_> {
         let span = cut.as_ref().unwrap_or(&data.span);
         let downsampled = match (&self.plan.downsample, &self.plan.read) {
             (Some(spec), _) if data.is_downsampled => (spec.fill != Fill::None).then(|| filled(span, spec, window)),
-            (Some(spec), Some(_)) => Some(rollup::downsample(data, spec, window, of_doubles(span, spec, self.rule()))),
+            (Some(spec), Some(_)) => {
+                Some(downsample_rollups(span, &data.counts, spec, window, of_doubles(span, spec, self.rule())))
+            }
             (Some(spec), None) => Some(downsample(span, spec, window, self.rule())),
             (None, _) => None,
         };

@@ -8,7 +8,7 @@
 //! | word of the drawing | file |
 //! |---|---|
 //! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
-//! | plan | `plan`, `window`, `hours` |
+//! | plan | `plan`, `window`, `hours`, `rollup` |
 //! | fan-out | `fetch`, `workers`, `get_size`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
 //! | span | `span`, `series_data` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |

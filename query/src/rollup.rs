@@ -7,12 +7,9 @@
 use basalt_schema::{Rollup, RollupAggregate, Rollups};
 use basalt_store::TableName;
 
-use crate::downsample::{Downsample, Interval, begins_at_multiples, downsample_by};
+use crate::downsample::{Downsample, Interval, begins_at_multiples};
 use crate::filter::FilterKind;
-use crate::plan::Plan;
 use crate::request::{Query, RollupUsage, SubQueryPlan};
-use crate::series_data::SeriesData;
-use crate::span::Span;
 use crate::window::Window;
 use crate::{Aggregator, Error, Result};
 
@@ -91,10 +88,10 @@ pub(crate) fn attempts(
     Ok(attempts)
 }
 
-/// The newest instant, ms, that a plan's rollups answer for, where a query reaches beyond it and is to be split.
+/// The newest instant, ms, that the rollups read answer for, where a query reaches beyond it and is to be split.
 /// *Source*: OpenTSDB 2.4 `TsdbQuery.needsSplitting`.
-pub(crate) fn split_ms(rollups: Option<&Rollups>, plan: &Plan, query: &Query) -> Option<i64> {
-    let delay_s = plan.read.as_ref()?.rollup.delay_s();
+pub(crate) fn split_ms(rollups: Option<&Rollups>, read: Option<&Rollup>, query: &Query) -> Option<i64> {
+    let delay_s = read?.delay_s();
     let splits = rollups.is_some_and(Rollups::split_queries) && delay_s > 0;
     let last_ms = (query.now_ms / 1000 - i64::from(delay_s)) * 1000;
     (splits && query.end_ms > last_ms).then_some(last_ms)
@@ -157,28 +154,6 @@ fn window_of(rollup: &Rollup, sub: &SubQueryPlan, window: Window, strict: bool) 
     let end = span.base(seconds(window.end_ms).saturating_add(past));
     let [scan_start_ms, scan_end_ms] = [start, end].map(|seconds| i64::from(seconds) * 1000);
     Window { scan_start_ms, scan_end_ms, read_end_ms: scan_end_ms, ..window }
-}
-
-/// Downsamples a series of rollups.
-pub(crate) fn downsample(
-    data: &SeriesData,
-    spec: &Downsample,
-    window: &Window,
-    plain: impl FnMut(std::ops::Range<usize>) -> f64,
-) -> Span {
-    let (points, counts) = (&data.span, &data.counts);
-    match spec.function {
-        Aggregator::Avg => downsample_by(points.times(), spec, window, |range| {
-            let count = counts.get(range.clone()).unwrap_or_default().iter().fold(0i64, |sum, n| sum.wrapping_add(*n));
-            let sum: f64 = range.map(|at| points.double(at)).sum();
-            #[expect(clippy::cast_precision_loss, reason = "as Java divides")]
-            if count == 0 { 0.0 } else { sum / count as f64 }
-        }),
-        Aggregator::Count => {
-            downsample_by(points.times(), spec, window, |range| range.fold(0.0, |sum, at| sum + points.double(at)))
-        }
-        _ => downsample_by(points.times(), spec, window, plain),
-    }
 }
 
 #[cfg(test)]
