@@ -7,33 +7,36 @@
 //! the budget.
 
 mod mend;
+mod notes;
 mod occupied;
 mod rollup_row;
 mod sink;
+
+pub(crate) use notes::global_annotations;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Salt, Schema, annotation_offset_ms};
-use basalt_store::{CellView, Columns, Get, Packing, Scan};
+use basalt_schema::{DATA_FAMILY, Salt, Schema};
+use basalt_store::{Columns, Get, Packing, Scan};
 use bytes::Bytes;
 
 use occupied::Occupied;
 use sink::Sink;
 
 use crate::aggregate::PercentileRule;
-use crate::answer::{ScanStats, SeriesAnnotation, Steps};
+use crate::answer::{ScanStats, Steps};
 use crate::cancel::Budget;
 use crate::downsample::RowDownsample;
 use crate::gate::SUMMARIES_PER_ROW;
 use crate::get_size::{GET_ROWS, GetSize};
 use crate::hours::Hours;
 use crate::plan::Plan;
-use crate::series_data::{SERIES_BYTES, SeriesData, note_bytes};
+use crate::series_data::{SERIES_BYTES, SeriesData};
 use crate::workers::{Start, run_all};
-use crate::{Error, Options, Result};
+use crate::{Options, Result};
 
 /// Bytes of the points of a batch by columns: few enough to stay in a core's own cache.
 const PACKED_BATCH_BYTES: usize = 96 * 1024;
@@ -341,50 +344,6 @@ impl Reader<'_> {
         size.learn(&batch);
         self.budget.while_held(batch.memory_bytes() as u64, || sink.take(&batch))
     }
-}
-
-/// The annotation of a cell, if it holds one. Its text goes into answers unchanged, so it must be JSON.
-fn annotation(base_ms: i64, cell: &CellView<'_>) -> Result<Option<SeriesAnnotation>> {
-    let Some(offset_ms) = annotation_offset_ms(cell.qualifier) else {
-        return Ok(None);
-    };
-    let start_ms = base_ms + i64::from(offset_ms);
-    let _: serde::de::IgnoredAny = serde_json::from_slice(cell.value)
-        .map_err(|error| Error::CorruptAnnotation { start_ms, reason: error.to_string().into() })?;
-    Ok(Some(SeriesAnnotation { start_ms, json: cell.value.into() }))
-}
-
-/// The global annotations from `start_ms` to `end_ms`, by time.
-///
-/// # Errors
-/// The store's own, `Corrupt` keys, a budget.
-pub(crate) fn global_annotations(
-    schema: &Schema,
-    start_ms: i64,
-    end_ms: i64,
-    budget: &Budget,
-) -> Result<Vec<SeriesAnnotation>> {
-    let layout = schema.layout();
-    let base = |time_ms: i64| BaseTime::of_seconds(u32::try_from(time_ms.max(0) / 1000).unwrap_or(u32::MAX));
-    let mut scan =
-        Scan::range(layout.global_annotations_key(base(start_ms)), layout.global_annotations_key(base(end_ms)));
-    scan.stop_inclusive = true;
-    let mut scanner = schema.store().scan(&schema.tables().data, scan.with_columns(Columns::family(DATA_FAMILY)))?;
-    let mut found = Vec::new();
-    while let Some(batch) = scanner.step_wait() {
-        let batch = batch?;
-        for row in batch.rows() {
-            let base_ms = i64::from(layout.decode(row.key())?.base().seconds()) * 1000;
-            for cell in row.cells() {
-                let note = annotation(base_ms, &cell)?;
-                let Some(note) = note.filter(|note| (start_ms..=end_ms).contains(&note.start_ms)) else { continue };
-                budget.reserve(note_bytes(&note))?;
-                found.push(note);
-            }
-        }
-        budget.spend(0, batch.data_bytes() as u64)?;
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

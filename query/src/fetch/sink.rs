@@ -8,8 +8,9 @@ use basalt_store::{Packed, RowBatch, RowView};
 use foldhash::fast::RandomState;
 
 use super::mend::mend_appends;
+use super::notes::annotation;
 use super::rollup_row::take_row;
-use super::{Reader, TaskAnswer, annotation};
+use super::{Reader, TaskAnswer};
 use crate::Result;
 use crate::answer::ScanStats;
 use crate::downsample::RowDownsample;

@@ -6,7 +6,7 @@ use super::*;
 use crate::fixture::{Fixture, text};
 use crate::get_size::{GET_BYTES, GET_ROWS_UNKNOWN};
 use crate::series_data::POINT_BYTES;
-use crate::{Limits, SubQuery};
+use crate::{Error, Limits, SubQuery};
 
 /// A row with a point beyond its hour: its buckets are made of all points, as ever, and each point is charged once.
 #[test]
