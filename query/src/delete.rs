@@ -20,6 +20,7 @@
 //! change is noticed and the row read again. In a row with an append cell it is that cell, newest or not: an append takes all of it to a
 //! time above the tombstone, and such a row is not folded. Deletes of one engine take turns row by row.
 
+mod change;
 mod latest;
 mod row_keys;
 
@@ -28,11 +29,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use basalt_schema::{APPEND_QUALIFIER, BaseTime, DATA_FAMILY, RowCell, RowRemainder, Schema, histogram_offset_ms};
-use basalt_store::{
-    CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Pending, RowBatch, RowView, Timestamp,
-};
+use basalt_store::{Columns, Get, Pending, RowBatch, RowView, Timestamp};
 use bytes::Bytes;
 
+use change::Change;
 use row_keys::RowKeys;
 
 use crate::cancel::Budget;
@@ -219,41 +219,6 @@ impl Deleter<'_> {
             // Nobody wakes this thread; a wake-up without reason only looks at the clock once more.
             std::thread::park_timeout(Duration::from_millis(left_ms.clamp(1, 50).unsigned_abs()));
         }
-    }
-}
-
-/// What becomes of one row.
-#[derive(Debug)]
-struct Change<'a> {
-    key: &'a [u8],
-    /// The cell that must still be as it was read.
-    checked: RowCell<'a>,
-    /// The newest time of a cell read.
-    newest: Timestamp,
-    /// The newest time in the row: of a cell read, or of a tombstone where something is put again.
-    latest: Timestamp,
-    /// What is put again: qualifiers and values.
-    kept: Vec<(Vec<u8>, Vec<u8>)>,
-}
-
-impl Change<'_> {
-    /// It as a mutation that is done only if the cell is still there.
-    fn checked(&self) -> Result<CheckAndMutate> {
-        let mut mutation = MutationBatch::new(Durability::Fsync);
-        let mut changes = mutation.row(self.key)?;
-        changes.delete_family(DATA_FAMILY, Some(self.newest))?;
-        let after = Timestamp(self.latest.0.saturating_add(1));
-        for (qualifier, value) in &self.kept {
-            changes.put(DATA_FAMILY, qualifier, Some(after), value)?;
-        }
-        Ok(CheckAndMutate {
-            row: Bytes::copy_from_slice(self.key),
-            family: Bytes::from_static(DATA_FAMILY),
-            qualifier: Bytes::copy_from_slice(self.checked.qualifier),
-            comparison: Comparison::Equal,
-            expected: Some(Bytes::copy_from_slice(self.checked.value)),
-            mutation,
-        })
     }
 }
 

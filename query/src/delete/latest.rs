@@ -6,7 +6,7 @@ use basalt_schema::{DATA_FAMILY, Schema};
 use basalt_store::{Columns, Filter, ListOperator, RowRange, Scan, Timestamp};
 use bytes::Bytes;
 
-use super::Change;
+use super::change::Change;
 use crate::Result;
 use crate::cancel::Budget;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use basalt_schema::{Bounds, Histogram, PointTime, SchemaConfig, histogram_column};
-use basalt_store::{Append, Durability};
+use basalt_store::{Append, CheckAndMutate, Durability, MutationBatch};
 use bytes::Bytes;
 
 use super::*;
