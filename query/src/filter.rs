@@ -12,8 +12,16 @@ pub use matcher::Matcher;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use basalt_schema::java_pattern;
+use regex_syntax::ast::parse::Parser;
+
 use crate::error::FilterFault;
 use crate::{Error, Result};
+
+/// Longest text of a filter: half a million values between pipes.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Longest regular expression: a request may have many.
+const REGEX_TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// A type of filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,7 +139,7 @@ impl TagFilter {
         let values = |filter: &Self| -> BTreeSet<String> {
             let ignores_case = matches!(filter.kind, FilterKind::ILiteralOr | FilterKind::NotILiteralOr);
             let value = |value: &str| if ignores_case { value.to_lowercase() } else { value.to_owned() };
-            matcher::alternatives(&filter.text).map(value).collect()
+            alternatives(&filter.text).map(value).collect()
         };
         let same_text =
             || if lists.contains(&self.kind) { values(self) == values(other) } else { self.text == other.text };
@@ -156,7 +164,7 @@ impl TagFilter {
             }
             _ => {}
         }
-        matcher::check(kind, text)?;
+        check_text(kind, text)?;
         Ok(Self { kind, tagk: tagk.into(), text: text.into(), shorthand: false, group_by })
     }
 
@@ -182,7 +190,7 @@ impl TagFilter {
 
     /// The values of a `literal_or`, which is looked up by UID; `None` for other kinds.
     pub(crate) fn literals(&self) -> Option<impl Iterator<Item = &str>> {
-        (self.kind == FilterKind::LiteralOr).then(|| matcher::alternatives(&self.text))
+        (self.kind == FilterKind::LiteralOr).then(|| alternatives(&self.text))
     }
 
     /// Whether a `literal_or` has an empty value before its last one, which OpenTSDB looks up too.
@@ -195,6 +203,32 @@ impl TagFilter {
     pub fn is_any_value(&self) -> bool {
         matches!(self.kind, FilterKind::Wildcard | FilterKind::IWildcard) && self.text.bytes().all(|b| b == b'*')
     }
+}
+
+/// Refuses a text that is too long, and what is no regular expression: one of a few KiB may take seconds to compile, by the classes in it,
+/// and a request has many.
+fn check_text(kind: FilterKind, text: &str) -> Result<()> {
+    let is_regex = kind == FilterKind::Regexp;
+    let limit = if is_regex { REGEX_TEXT_BYTES_MAX } else { TEXT_BYTES_MAX };
+    if text.len() > limit {
+        return Err(Error::TooMany { what: "bytes in such a filter", limit });
+    }
+    if is_regex {
+        Parser::new()
+            .parse(&java_pattern(text))
+            .map_err(|error| fault(text, FilterFault::Regex(last_line(&error.to_string()).into())))?;
+    }
+    Ok(())
+}
+
+/// The values between pipes; empty ones do not count.
+fn alternatives(text: &str) -> impl Iterator<Item = &str> {
+    text.split('|').filter(|value| !value.is_empty())
+}
+
+/// The last line of a compiler's many: the one that says what is wrong.
+fn last_line(text: &str) -> &str {
+    text.lines().last().unwrap_or(text).trim_start_matches("error: ")
 }
 
 pub(crate) fn fault(text: &str, fault: FilterFault) -> Error {

@@ -4,16 +4,12 @@ use std::collections::HashSet;
 
 use basalt_schema::java_pattern;
 use regex::{Regex, RegexBuilder};
-use regex_syntax::ast::parse::Parser;
 
-use super::{FilterKind, TagFilter, fault};
+use super::{FilterKind, TagFilter, alternatives, fault, last_line};
 use crate::error::FilterFault;
-use crate::{Compat, Error, Result};
+use crate::{Compat, Result};
 
-/// Longest text of a filter: half a million values between pipes.
-const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Longest regular expression, and the most memory that one, or its search, may take: a request may have many.
-const REGEX_TEXT_BYTES_MAX: usize = 16 << 10;
+/// The most memory that a regular expression, or its search, may take: a request may have many.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// A filter ready to run.
@@ -27,22 +23,6 @@ enum Test {
     Glob { glob: Glob, ignore_case: bool },
     Regex(Regex),
     Never,
-}
-
-/// Refuses a text that is too long, and what is no regular expression: one of a few KiB may take seconds to compile, by the classes in it,
-/// and a request has many.
-pub(super) fn check(kind: FilterKind, text: &str) -> Result<()> {
-    let is_regex = kind == FilterKind::Regexp;
-    let limit = if is_regex { REGEX_TEXT_BYTES_MAX } else { TEXT_BYTES_MAX };
-    if text.len() > limit {
-        return Err(Error::TooMany { what: "bytes in such a filter", limit });
-    }
-    if is_regex {
-        Parser::new()
-            .parse(&java_pattern(text))
-            .map_err(|error| fault(text, FilterFault::Regex(last_line(&error.to_string()).into())))?;
-    }
-    Ok(())
 }
 
 impl Matcher {
@@ -94,16 +74,6 @@ impl Matcher {
             Test::Regex(regex) => regex.is_match(value),
         }
     }
-}
-
-/// The values between pipes; empty ones do not count.
-pub(super) fn alternatives(text: &str) -> impl Iterator<Item = &str> {
-    text.split('|').filter(|value| !value.is_empty())
-}
-
-/// The last line of a compiler's many: the one that says what is wrong.
-fn last_line(text: &str) -> &str {
-    text.lines().last().unwrap_or(text).trim_start_matches("error: ")
 }
 
 /// Literal pieces with anything between them.
