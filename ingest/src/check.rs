@@ -9,7 +9,8 @@ use basalt_schema::{NameRole, NameRules, PointTime, Value, tags_text};
 
 use crate::java_text::bytes_text;
 use crate::number::{parse_value, short_integer};
-use crate::raw_point::{Form, RawPoint, RawTags, RawText, Tag};
+use crate::raw_point::{Form, RawPoint, RawTags, Tag};
+use crate::raw_text::RawText;
 use crate::{Door, Problem};
 
 /// What is stored of a point besides its series.

@@ -16,7 +16,8 @@ use crate::java_text::{bytes_pretty, bytes_text, from_base64};
 use crate::number::{NumberError, parse_integer};
 use crate::put_body::{BodyItem, integer, parse_body};
 use crate::put_line::{check_tags, parse_time, without_end};
-use crate::raw_point::{Form, RawPoint, RawTags, RawText};
+use crate::raw_point::{Form, RawPoint, RawTags};
+use crate::raw_text::RawText;
 use crate::scanner::{Scanner, Token};
 use crate::{IngestLimits, Problem, Result};
 

@@ -11,7 +11,7 @@
 //! | put body | [`put_body`](parse_put), over `scanner` |
 //! | put line, import line | [`put_line`](parse_put_line); blocks of put lines of known series, `put_lines` |
 //! | histogram, rollup | [`histogram`](parse_histograms), [`rollup`](parse_rollups), written by `cells` |
-//! | raw point | [`raw_point`](RawPoint) |
+//! | raw point | [`raw_point`](RawPoint), [`raw_text`](RawText) |
 //! | check | `check`, [`number`](parse_value), [`problem`](Problem) |
 //! | series known by their bytes | `series_cache` |
 //! | points by row, one batch | `stage` |
@@ -39,6 +39,7 @@ mod put_body;
 mod put_line;
 mod put_lines;
 mod raw_point;
+mod raw_text;
 mod report;
 mod rollup;
 mod scanner;
@@ -63,7 +64,8 @@ pub use number::{NumberError, parse_value};
 pub use problem::{Problem, ProblemClass, REFUSED_FOR_GOOD};
 pub use put_body::parse_put;
 pub use put_line::{parse_import_line, parse_put_line};
-pub use raw_point::{Form, RawPoint, RawTags, RawText, Tag};
+pub use raw_point::{Form, RawPoint, RawTags, Tag};
+pub use raw_text::RawText;
 pub use report::{DatapointEcho, PointError, PutReport};
 pub use rollup::{RawRollup, RollupEcho, parse_rollup_line, parse_rollups};
 pub use stats::{DoorCounts, IngestCounts, IngestStats, Outcome};

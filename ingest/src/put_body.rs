@@ -8,7 +8,8 @@
 //! side it takes the first, loses the others, and answers success.
 
 use crate::number::parse_integer;
-use crate::raw_point::{Form, RawPoint, RawTags, RawText};
+use crate::raw_point::{Form, RawPoint, RawTags};
+use crate::raw_text::RawText;
 use crate::scanner::{Scanner, Token};
 use crate::series_cache::{KnownGuard, Spelled};
 use crate::{Error, IngestLimits, Result};

@@ -10,7 +10,8 @@ use basalt_schema::tags_text;
 
 use crate::Problem;
 use crate::number::parse_integer;
-use crate::raw_point::{Form, RawPoint, RawTags, RawText};
+use crate::raw_point::{Form, RawPoint, RawTags};
+use crate::raw_text::RawText;
 use crate::series_cache::{HashedTags, KnownGuard};
 
 /// Words that a line must have besides the command.

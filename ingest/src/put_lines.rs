@@ -9,7 +9,8 @@
 
 use crate::lead::{Lead, RepeatedTime};
 use crate::number::{few_digits, leading_digits};
-use crate::raw_point::{Form, RawPoint, RawTags, RawText};
+use crate::raw_point::{Form, RawPoint, RawTags};
+use crate::raw_text::RawText;
 use crate::series_cache::{HashedTags, KnownGuard, SmallValue};
 
 /// Roughly the bytes of a line. A block of shorter ones costs one more allocation.

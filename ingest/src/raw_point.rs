@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::scanner::{Scanner, unescape};
+use crate::raw_text::RawText;
+use crate::scanner::Scanner;
 use crate::series_cache::Spelled;
 
 /// The form in which a point was written. It is part of a series' spelling, as the same bytes mean other names in another form.
@@ -14,44 +15,6 @@ pub enum Form {
     Null,
     /// A put or import line.
     Line,
-}
-
-/// A piece of text that may hold JSON escapes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RawText<'a> {
-    raw: &'a str,
-    escaped: bool,
-}
-
-impl<'a> RawText<'a> {
-    /// Text without escapes.
-    #[inline]
-    pub const fn plain(raw: &'a str) -> Self {
-        Self { raw, escaped: false }
-    }
-
-    /// The inside of a JSON string that has escapes, all of them well-formed.
-    pub(crate) const fn escaped(raw: &'a str) -> Self {
-        Self { raw, escaped: true }
-    }
-
-    /// The text as it was written, escapes and all.
-    #[inline]
-    pub const fn raw(self) -> &'a str {
-        self.raw
-    }
-
-    /// The text with its escapes decoded. *Cost*: none without escapes, else one allocation.
-    #[inline]
-    pub fn decode(self) -> Cow<'a, str> {
-        if self.escaped { unescape(self.raw).into() } else { self.raw.into() }
-    }
-
-    /// Whether it is empty.
-    #[inline]
-    pub const fn is_empty(self) -> bool {
-        self.raw.is_empty()
-    }
 }
 
 /// One tag: its key, and its value unless that was `null`.
@@ -84,7 +47,14 @@ impl<'a> RawTags<'a> {
         let mut tags = Vec::new();
         match self {
             Self::Absent => {}
-            Self::Object(text) => Scanner::new(text).tags_into(&mut tags),
+            Self::Object(text) => {
+                let mut scanner = Scanner::new(text);
+                let tag = |key: RawText<'a>, value: Option<RawText<'a>>| {
+                    tags.push((key.decode(), value.map(RawText::decode)));
+                };
+                let read = scanner.expect(b'{', "'{'").and_then(|()| scanner.scalars(tag));
+                debug_assert!(read.is_ok(), "BUG: tags were not checked when the body was parsed");
+            }
             Self::Words(text) => {
                 let pairs = text.split(' ').filter_map(|word| word.split_once('='));
                 tags.extend(pairs.map(|(key, value)| (key.into(), Some(value.into()))));

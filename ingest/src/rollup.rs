@@ -15,7 +15,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::check::{Measured, check_measured, printed_value, time_too_large};
 use crate::put_body::{BodyItem, parse_body, scalar};
 use crate::put_line::{parse_put_line, without_end};
-use crate::raw_point::{Form, RawPoint, RawText};
+use crate::raw_point::{Form, RawPoint};
+use crate::raw_text::RawText;
 use crate::scanner::Scanner;
 use crate::{Door, IngestLimits, Problem, Result};
 

@@ -5,7 +5,7 @@
 //! bounded by [`IngestLimits::NESTING_DEPTH_MAX`](crate::IngestLimits::NESTING_DEPTH_MAX): nesting is kept in the bits
 //! of one word, not on the stack.
 
-use crate::raw_point::{RawText, Tag};
+use crate::raw_text::RawText;
 use crate::{Error, IngestLimits, Result};
 
 /// One JSON value, or the beginning of one.
@@ -200,14 +200,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Decodes an object of scalars that is known to be well-formed.
-    pub(crate) fn tags_into(mut self, tags: &mut Vec<Tag<'a>>) {
-        let read = self
-            .expect(b'{', "'{'")
-            .and_then(|()| self.scalars(|key, value| tags.push((key.decode(), value.map(RawText::decode)))));
-        debug_assert!(read.is_ok(), "BUG: tags were not checked when the body was parsed");
-    }
-
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -344,50 +336,6 @@ pub(crate) const fn special(word: u64) -> u64 {
     (zero | (word.wrapping_sub(ONES * 0x20) & !word)) & (ONES * 0x80)
 }
 
-/// Decodes the inside of a string with well-formed escapes. Half a surrogate pair becomes U+FFFD, which no name may
-/// hold: OpenTSDB refuses such names too.
-pub(crate) fn unescape(raw: &str) -> String {
-    let mut text = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some((before, after)) = rest.split_once('\\') {
-        text.push_str(before);
-        let mut chars = after.chars();
-        let kind = chars.next();
-        rest = chars.as_str();
-        text.push(match kind {
-            Some('b') => '\u{8}',
-            Some('f') => '\u{c}',
-            Some('n') => '\n',
-            Some('r') => '\r',
-            Some('t') => '\t',
-            Some('u') => unescape_unit(&mut rest),
-            Some(itself) => itself,
-            None => char::REPLACEMENT_CHARACTER,
-        });
-    }
-    text.push_str(rest);
-    text
-}
-
-/// The character of the four hexadecimal digits at the start of `rest`, and of the second half of a surrogate pair behind them.
-fn unescape_unit(rest: &mut &str) -> char {
-    let unit = |text: &str| text.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
-    let Some(first) = unit(rest) else { return char::REPLACEMENT_CHARACTER };
-    *rest = rest.get(4..).unwrap_or_default();
-    if let Some(character) = char::from_u32(u32::from(first)) {
-        return character;
-    }
-    let after = rest.strip_prefix("\\u");
-    let second = after.and_then(unit).into_iter();
-    match char::decode_utf16(std::iter::once(first).chain(second)).next() {
-        Some(Ok(pair)) => {
-            *rest = after.and_then(|after| after.get(4..)).unwrap_or_default();
-            pair
-        }
-        _ => char::REPLACEMENT_CHARACTER,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -484,15 +432,5 @@ mod tests {
         assert!(nested(max).is_ok());
         assert!(matches!(nested(max + 1), Err(Error::Json { expected: "less nesting", .. })));
         assert!(skipped(&"[{\"a\":".repeat(100_000)).is_err());
-    }
-
-    #[test]
-    fn escapes_say_what_json_says() {
-        let check = |raw: &str, expected: &str| assert_eq!(unescape(raw), expected, "{raw}");
-        check(r#"a\"\\\/\b\f\n\r\tz"#, "a\"\\/\u{8}\u{c}\n\r\tz");
-        check(r"\u00e9\u4E2d\ud83d\ude00!", "é中😀!");
-        check(r"\ud83db", "\u{fffd}b");
-        check(r"\ud83d\u0041", "\u{fffd}A");
-        check(r"\ude00\ud83d\ude00", "\u{fffd}😀");
     }
 }

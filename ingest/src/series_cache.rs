@@ -23,7 +23,8 @@ use basalt_schema::{IdTable, SeriesId, SeriesKey};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 
-use crate::raw_point::{Form, RawPoint, RawText};
+use crate::raw_point::{Form, RawPoint};
+use crate::raw_text::RawText;
 
 /// A spelling's fingerprint, in two halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -13,7 +13,8 @@ use std::sync::LazyLock;
 
 use crate::lead::{Lead, RepeatedTime};
 use crate::number::{few_digits, leading_digits};
-use crate::raw_point::{Form, RawPoint, RawTags, RawText};
+use crate::raw_point::{Form, RawPoint, RawTags};
+use crate::raw_text::RawText;
 use crate::scanner::{Scanner, Token, special};
 use crate::series_cache::{HashedTags, KnownGuard, SmallValue};
 
