@@ -25,7 +25,7 @@ pub(crate) struct Measured {
 #[inline]
 pub(crate) fn known_integer(point: &RawPoint<'_>) -> Option<Measured> {
     let spelled = point.spelled.filter(|_| point.timestamp > 0)?;
-    let value = match spelled.value() {
+    let value = match spelled.value {
         Some(value) => value.get(),
         // A text with escapes is not only digits.
         None => short_integer(point.value?.raw().as_bytes())?,

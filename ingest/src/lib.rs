@@ -13,7 +13,7 @@
 //! | histogram, rollup | [`histogram`](parse_histograms), [`rollup`](parse_rollups), written by `cells` |
 //! | raw point | [`raw_point`](RawPoint), [`raw_text`](RawText) |
 //! | check | `check`, [`number`](parse_value), [`problem`](Problem) |
-//! | series known by their bytes | `series_cache` |
+//! | series known by their bytes | `spelling`, `series_cache` |
 //! | points by row, one batch | `stage` |
 //! | facade, what is under way | [`ingest`](Ingest), `inflight`, [`submission`](Submission) |
 //! | report, accounting | [`report`](PutReport), [`stats`](IngestStats) |
@@ -44,6 +44,7 @@ mod report;
 mod rollup;
 mod scanner;
 mod series_cache;
+mod spelling;
 mod stage;
 mod stats;
 mod submission;

@@ -11,7 +11,8 @@ use crate::number::parse_integer;
 use crate::raw_point::{Form, RawPoint, RawTags};
 use crate::raw_text::RawText;
 use crate::scanner::{Scanner, Token};
-use crate::series_cache::{KnownGuard, Spelled};
+use crate::series_cache::KnownGuard;
+use crate::spelling::Spelled;
 use crate::{Error, IngestLimits, Result};
 
 mod layout;

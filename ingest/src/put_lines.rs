@@ -11,7 +11,8 @@ use crate::lead::{Lead, RepeatedTime};
 use crate::number::{few_digits, leading_digits};
 use crate::raw_point::{Form, RawPoint, RawTags};
 use crate::raw_text::RawText;
-use crate::series_cache::{HashedTags, KnownGuard, SmallValue};
+use crate::series_cache::{HashedTags, KnownGuard};
+use crate::spelling::SmallValue;
 
 /// Roughly the bytes of a line. A block of shorter ones costs one more allocation.
 const LINE_BYTES: usize = 64;

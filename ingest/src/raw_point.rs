@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::raw_text::RawText;
 use crate::scanner::Scanner;
-use crate::series_cache::Spelled;
+use crate::spelling::Spelled;
 
 /// The form in which a point was written. It is part of a series' spelling, as the same bytes mean other names in another form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -14,7 +14,6 @@
 //! leave the index the spellings are forgotten, and new ones come into their places.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
@@ -25,13 +24,7 @@ use foldhash::quality::FoldHasher;
 
 use crate::raw_point::{Form, RawPoint};
 use crate::raw_text::RawText;
-
-/// A spelling's fingerprint, in two halves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint {
-    high: u64,
-    low: u64,
-}
+use crate::spelling::{Fingerprint, Spelled};
 
 /// A series whose names were checked and resolved, and which the index knows.
 #[derive(Debug, Clone)]
@@ -47,48 +40,6 @@ pub(crate) struct KnownSeries {
 pub(crate) struct HashedTags<'a> {
     pub(crate) text: &'a str,
     fingerprint: Fingerprint,
-}
-
-/// A spelling and the place where it was found. Another spelling may have that place by now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Spelled {
-    fingerprint: Fingerprint,
-    place: u32,
-    /// The value of the point, if it was read together with the spelling.
-    value: Option<SmallValue>,
-}
-
-/// A value that is only a few digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SmallValue(NonZeroU32);
-
-impl SmallValue {
-    /// `None` for one that is not small.
-    #[inline]
-    pub(crate) fn new(value: u32) -> Option<Self> {
-        value.checked_add(1).and_then(NonZeroU32::new).map(Self)
-    }
-
-    #[inline]
-    pub(crate) fn get(self) -> i64 {
-        i64::from(self.0.get()) - 1
-    }
-}
-
-impl Spelled {
-    /// Not looked for yet.
-    const NOWHERE: u32 = u32::MAX;
-
-    /// The same, with the value that was read.
-    #[inline]
-    pub(crate) const fn with_value(self, value: Option<SmallValue>) -> Self {
-        Self { value, ..self }
-    }
-
-    #[inline]
-    pub(crate) const fn value(self) -> Option<SmallValue> {
-        self.value
-    }
 }
 
 /// The spellings met lately, bounded by their number.
@@ -223,13 +174,6 @@ impl SeriesCache {
     pub(crate) fn len(&self) -> usize {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.spellings.len() - known.free.len()
-    }
-}
-
-impl Fingerprint {
-    /// The hash by which its place is found: a part of the fingerprint, which is random enough.
-    fn word(self) -> u32 {
-        u32::try_from(self.low >> 32).unwrap_or(0)
     }
 }
 

@@ -16,7 +16,8 @@ use crate::number::{few_digits, leading_digits};
 use crate::raw_point::{Form, RawPoint, RawTags};
 use crate::raw_text::RawText;
 use crate::scanner::{Scanner, Token, special};
-use crate::series_cache::{HashedTags, KnownGuard, SmallValue};
+use crate::series_cache::{HashedTags, KnownGuard};
+use crate::spelling::SmallValue;
 
 /// Fields of a point.
 const FIELDS: usize = 4;
