@@ -14,7 +14,7 @@
 //! | raw point | [`raw_point`](RawPoint), [`raw_text`](RawText) |
 //! | check | `check`, [`number`](parse_value), [`problem`](Problem) |
 //! | series known by their bytes | `spelling`, `series_cache` |
-//! | points by row, one batch | `stage` |
+//! | points by row, one batch | `stage`, its `row` |
 //! | facade, what is under way | [`ingest`](Ingest), `inflight`, [`submission`](Submission) |
 //! | report, accounting | [`report`](PutReport), [`stats`](IngestStats) |
 //!

@@ -6,22 +6,24 @@
 //!
 //! Where points are appended (rule S-APPEND-WRITE), the points of a row are one append in the order of arrival. Where they
 //! are joined, they are one cell in time order, as in a rewritten row.
-//!
-//! Of several points of one row and offset only the last goes into the batch, whatever its width. Their cells would have the
-//! same time, and no store should have to decide which of two such cells wins. Where cells bear the times of their points the last
-//! of each column does, as when they come one by one: of several columns of an instant the settings choose (rule S-DTCS).
+
+mod row;
+
+pub(crate) use row::PointCells;
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use basalt_schema::{
-    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, Qualifier, QualifierBytes, RowHandles, SeriesId,
+    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, QualifierBytes, RowHandles, SeriesId,
     StoredPoint, ValueBytes, append_point_into,
 };
-use basalt_store::{Append, BatchFamily, Durability, MutationBatch, RowBuilder, Timestamp};
+use basalt_store::{Append, Durability, MutationBatch};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+
+use row::{StagedPoint, seal_row};
 
 use crate::series_cache::KnownSeries;
 
@@ -30,16 +32,6 @@ const KEY_BYTES: usize = 64;
 
 /// Bytes of a qualifier and a value, at most.
 const POINT_BYTES: usize = size_of::<QualifierBytes>() + size_of::<ValueBytes>();
-
-/// A point on its way into a batch.
-#[derive(Debug, Clone, Copy)]
-struct StagedPoint {
-    /// Place of its row in [`Stage::rows`].
-    row: u32,
-    /// Its index among the points handed in.
-    index: u32,
-    cell: PointCell,
-}
 
 /// A row's series and hour.
 type RowOf = (SeriesId, BaseTime);
@@ -206,128 +198,6 @@ fn width(count: usize) -> u32 {
     number
 }
 
-/// How the points of a row become cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PointCells {
-    /// One cell for each point.
-    Each,
-    /// One cell for each point, with the point's own time (rule S-DTCS).
-    EachAtItsTime,
-    /// One cell for all of them.
-    Joined,
-}
-
-impl StagedPoint {
-    const fn index(&self) -> usize {
-        self.index as usize
-    }
-
-    const fn offset_ms(&self) -> u32 {
-        self.cell.qualifier.offset_ms
-    }
-
-    /// What tells its column from others of its row.
-    const fn column(&self) -> (u32, bool, bool, usize) {
-        let Qualifier { offset_ms, kind } = self.cell.qualifier;
-        (offset_ms, kind.is_millis(), kind.is_float(), kind.value_bytes())
-    }
-
-    fn time(&self) -> Timestamp {
-        Timestamp(u64::from(self.cell.base.seconds()) * 1000 + u64::from(self.offset_ms()))
-    }
-}
-
-/// The last of a row's points at each offset, in time order.
-fn last_of_each_instant(points: &mut [StagedPoint]) -> impl Iterator<Item = &StagedPoint> {
-    // Fast path: the points are in time order.
-    if !points.is_sorted_by(|a, b| a.offset_ms() < b.offset_ms()) {
-        // Slow path: the sort is stable, so the last point of an offset is the last that arrived.
-        points.sort_by_key(StagedPoint::offset_ms);
-    }
-    points.chunk_by(|a, b| a.offset_ms() == b.offset_ms()).filter_map(<[_]>::last)
-}
-
-/// The last of a row's points in each column.
-fn last_of_each_column(points: &mut [StagedPoint]) -> impl Iterator<Item = &StagedPoint> {
-    // The sort is stable, as above.
-    points.sort_by_key(StagedPoint::column);
-    points.chunk_by(|a, b| a.column() == b.column()).filter_map(<[_]>::last)
-}
-
-/// Fills the next planned row; gives how many of its points were put.
-#[inline]
-fn seal_row(
-    batch: &mut MutationBatch,
-    points: &mut [StagedPoint],
-    how: (BatchFamily, PointCells),
-    joined: &mut CompactedCell,
-) -> basalt_store::Result<usize> {
-    match batch.next_planned()? {
-        Some(mut row) => put_points(&mut row, points, how, joined),
-        None => Ok(0),
-    }
-}
-
-/// Puts the points of a row, the last of each instant or column; gives how many.
-#[inline]
-fn put_points(
-    row: &mut RowBuilder<'_>,
-    points: &mut [StagedPoint],
-    (family, cells): (BatchFamily, PointCells),
-    joined: &mut CompactedCell,
-) -> basalt_store::Result<usize> {
-    // Fast path: nearly all rows have one point.
-    if let ([point], PointCells::Each) = (&*points, cells) {
-        return put_one(row, point, family, None).map(|()| 1);
-    }
-    match cells {
-        PointCells::Each => put_each(row, last_of_each_instant(points), family, |_| None),
-        PointCells::EachAtItsTime => put_each(row, last_of_each_column(points), family, |point| Some(point.time())),
-        PointCells::Joined => put_joined(row, last_of_each_instant(points), family, joined),
-    }
-}
-
-/// Puts one cell for each point; gives how many.
-fn put_each<'p>(
-    row: &mut RowBuilder<'_>,
-    mut points: impl Iterator<Item = &'p StagedPoint>,
-    family: BatchFamily,
-    time: impl Fn(&StagedPoint) -> Option<Timestamp>,
-) -> basalt_store::Result<usize> {
-    points.try_fold(0, |count, point| {
-        put_one(row, point, family, time(point))?;
-        Ok(count + 1)
-    })
-}
-
-/// Puts a point's cell.
-#[inline]
-fn put_one(
-    row: &mut RowBuilder<'_>,
-    point: &StagedPoint,
-    family: BatchFamily,
-    time: Option<Timestamp>,
-) -> basalt_store::Result<()> {
-    row.put_in(family, &point.cell.qualifier_bytes(), time, &point.cell.value())?;
-    Ok(())
-}
-
-/// Puts points as one cell, made in `joined`; gives how many.
-fn put_joined<'p>(
-    row: &mut RowBuilder<'_>,
-    points: impl Iterator<Item = &'p StagedPoint>,
-    family: BatchFamily,
-    joined: &mut CompactedCell,
-) -> basalt_store::Result<usize> {
-    joined.clear();
-    for point in points {
-        joined.push(StoredPoint { qualifier: point.cell.qualifier, value: &point.cell.value() });
-    }
-    joined.seal();
-    row.put_in(family, joined.qualifier(), None, joined.value())?;
-    Ok(joined.points_count())
-}
-
 impl StagedRows {
     /// Adds the next row of the batch, which stands for these points.
     pub(crate) fn add_row(&mut self, indices: impl Iterator<Item = usize>) {
@@ -354,165 +224,4 @@ impl StagedRows {
 }
 
 #[cfg(test)]
-mod tests {
-    use basalt_schema::{
-        Door, KeyLayout, PointTime, Salting, SeriesIndex, TagPair, Tsuid, Uid, UidWidths, Value, point_cell,
-    };
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn series(tagv: u64) -> KnownSeries {
-        let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
-        let pair = TagPair { key: Uid::new(1), value: Uid::new(tagv) };
-        let key = layout.series_key(&Tsuid::new(Uid::new(1), &[pair], layout.widths));
-        KnownSeries { id: SeriesId(u32::try_from(tagv).unwrap()), key }
-    }
-
-    /// A row's place, a qualifier, a value.
-    type Cell = (usize, Vec<u8>, Vec<u8>);
-
-    /// Points `(series, time, value)`, and the cells they become.
-    fn sealed(points: &[(u64, i64, Value)], cells: PointCells) -> (StagedRows, Vec<Cell>) {
-        let handles = SeriesIndex::new(UidWidths::default(), 1).row_handles();
-        let mut stage = Stage::with_capacity(points.len(), Durability::Fsync, handles);
-        for (index, (tagv, time, value)) in points.iter().enumerate() {
-            let cell = point_cell(PointTime::from_number(*time).unwrap(), *value, Door::Http).unwrap();
-            stage.push(index, &series(*tagv), cell).unwrap();
-        }
-        let (rows, batch) = stage.seal(cells);
-        let batch = batch.unwrap();
-        let cells = batch
-            .rows()
-            .enumerate()
-            .flat_map(|(place, row)| row.cells().map(move |c| (place, c.qualifier.to_vec(), c.value.to_vec())));
-        let cells = cells.collect();
-        (rows, cells)
-    }
-
-    const HOUR: i64 = 1_699_999_200;
-
-    #[test]
-    fn a_row_is_one_entry_whatever_order_its_points_come_in() {
-        let int = Value::Int;
-        let points = [
-            (1, HOUR, int(1)),
-            (2, HOUR, int(2)),
-            (1, HOUR + 3600, int(3)),
-            (1, HOUR + 2, int(4)),
-            (1, HOUR + 1, int(5)),
-        ];
-        let (rows, cells) = sealed(&points, PointCells::Each);
-        assert_eq!(
-            cells,
-            [
-                (0, vec![0, 0], vec![1]),
-                (0, vec![0, 0x10], vec![5]),
-                (0, vec![0, 0x20], vec![4]),
-                (1, vec![0, 0], vec![2]),
-                (2, vec![0, 0], vec![3])
-            ]
-        );
-        assert_eq!((rows.points_of(0), rows.points_of(1), rows.points_of(2)), (&[0, 3, 4][..], &[1][..], &[2][..]));
-        assert_eq!((rows.points_count(), rows.superseded), (5, 0));
-        assert!(rows.points_of(3).is_empty());
-    }
-
-    #[test]
-    fn of_points_at_one_instant_the_last_is_written() {
-        let points = [
-            (1, HOUR + 1, Value::Int(1)),
-            (1, HOUR, Value::Int(7)),
-            (1, HOUR + 1, Value::Float(2.5)),
-            // The same instant in milliseconds, as the last word.
-            (1, (HOUR + 1) * 1000, Value::Int(3)),
-        ];
-        let (rows, cells) = sealed(&points, PointCells::Each);
-        assert_eq!(cells, [(0, vec![0, 0], vec![7]), (0, vec![0xF0, 0, 0xFA, 0], vec![3])]);
-        assert_eq!((rows.points_count(), rows.superseded), (4, 2));
-    }
-
-    /// S-DTCS: of 300 and 7 at one instant either may be the answer, so both are written, and of two of one width the last.
-    #[test]
-    fn s_dtcs_of_points_at_one_instant_the_last_of_each_width_is_written() {
-        let int = Value::Int;
-        let points = [
-            (1, HOUR + 1, int(300)),
-            (1, HOUR, int(9)),
-            (1, HOUR + 1, int(8)),
-            (1, HOUR + 1, int(7)),
-            (2, HOUR, int(1)),
-        ];
-        let (rows, cells) = sealed(&points, PointCells::EachAtItsTime);
-        assert_eq!(
-            cells,
-            [
-                (0, vec![0, 0], vec![9]),
-                (0, vec![0, 0x10], vec![7]),
-                (0, vec![0, 0x11], vec![1, 0x2C]),
-                (1, vec![0, 0], vec![1]),
-            ]
-        );
-        assert_eq!((rows.points_count(), rows.superseded), (5, 1));
-    }
-
-    /// S-COMPACT-WRITE, S-COMPACT-MIXED: one byte of the value says whether seconds and milliseconds are mixed; a lone point has none.
-    #[test]
-    fn joined_points_are_a_cell_as_of_a_rewritten_row() {
-        let points = [
-            (1, HOUR + 2, Value::Int(4)),
-            (2, HOUR, Value::Int(2)),
-            (1, HOUR + 1, Value::Int(5)),
-            (1, HOUR + 1, Value::Int(6)),
-            (3, HOUR, Value::Int(7)),
-            (3, HOUR * 1000 + 1, Value::Int(8)),
-        ];
-        let (rows, cells) = sealed(&points, PointCells::Joined);
-        assert_eq!(
-            cells,
-            [
-                (0, vec![0, 0x10, 0, 0x20], vec![6, 4, 0]),
-                (1, vec![0, 0], vec![2]),
-                (2, vec![0, 0, 0xF0, 0, 0, 0x40], vec![7, 8, 1]),
-            ]
-        );
-        assert_eq!((rows.points_of(0), rows.points_count(), rows.superseded), (&[0, 2, 3][..], 6, 1));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(256))]
-
-        /// Rows that ascend for a while, as senders write them, then do not, and come again.
-        #[test]
-        fn points_find_their_rows_in_any_order(
-            ascending in proptest::collection::btree_set(1..40_u64, 0..9),
-            rest in proptest::collection::vec((1..40_u64, 0..3_i64), 0..40),
-        ) {
-            let all = ascending.into_iter().map(|series| (series, 0)).chain(rest);
-            let all = all.enumerate().map(|(at, (series, hour))| {
-                (series, HOUR + hour * 3600 + i64::try_from(at).unwrap(), Value::Int(1))
-            });
-            let all: Vec<_> = all.collect();
-            let row_of = |point: &(u64, i64, Value)| (point.0, (point.1 - HOUR) / 3600);
-            let mut expected: Vec<(_, Vec<usize>)> = Vec::new();
-            for (at, point) in all.iter().enumerate() {
-                match expected.iter_mut().find(|(row, _)| *row == row_of(point)) {
-                    Some((_, points)) => points.push(at),
-                    None => expected.push((row_of(point), vec![at])),
-                }
-            }
-            let (rows, cells) = sealed(&all, PointCells::Each);
-            prop_assert_eq!(cells.len(), all.len());
-            for (place, (_, points)) in expected.iter().enumerate() {
-                prop_assert_eq!(rows.points_of(place), &points[..]);
-            }
-            prop_assert!(rows.points_of(expected.len()).is_empty());
-        }
-    }
-
-    #[test]
-    fn no_points_make_an_empty_batch() {
-        let (rows, cells) = sealed(&[], PointCells::Each);
-        assert_eq!((rows.points_count(), cells.len()), (0, 0));
-    }
-}
+mod tests;
