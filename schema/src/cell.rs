@@ -1,13 +1,11 @@
 //! One cell of a data row, and the walk over the points in it.
 
-use std::fmt;
-
 use basalt_store::{CellRef, CellView, RowPut, SeqNo, Timestamp};
 
 use crate::append::AppendedPoints;
 use crate::compacted::CompactedPoints;
 use crate::value::repair_lone;
-use crate::{ColumnKind, Error, Qualifier, Result};
+use crate::{ColumnKind, Damage, Error, Qualifier, Result};
 
 /// A cell of a data row, as the decoders and the fold need it: whatever store or buffer it lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,36 +45,6 @@ pub struct StoredPoint<'a> {
     pub qualifier: Qualifier,
     /// The value's bytes, as many as the qualifier says.
     pub value: &'a [u8],
-}
-
-/// What is wrong with a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Damage {
-    /// The value's length is one that no value has, or not what the qualifier says.
-    ValueLength,
-    /// A 4-byte float on 8 bytes whose first four are not zero.
-    FloatPadding,
-    /// The qualifiers do not end where the last one does.
-    Qualifiers,
-    /// The value ends before its last point does, or after.
-    ValueEnd {
-        /// Bytes that the points take.
-        consumed: usize,
-    },
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ValueLength => f.write_str("the value's length is not what the qualifier says"),
-            Self::FloatPadding => f.write_str("Corrupted floating point value"),
-            Self::Qualifiers => f.write_str("the qualifiers end within a qualifier"),
-            Self::ValueEnd { consumed } => {
-                write!(f, "couldn't break down into individual values (consumed {consumed} bytes)")
-            }
-        }
-    }
 }
 
 impl<'a> RowCell<'a> {

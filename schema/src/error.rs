@@ -1,8 +1,14 @@
 //! The schema's one error type.
 
+mod damage;
+mod name_role;
+
+pub use damage::Damage;
+pub use name_role::NameRole;
+
 use basalt_store::ErrorKind;
 
-use crate::{Damage, NameRole, UidKind};
+use crate::uid_kind::UidKind;
 
 /// The schema's result.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -2,30 +2,7 @@
 //!
 //! *Source*: OpenTSDB 2.4 `Tags.validateString`, `IncomingDataPoints.checkMetricAndTags` (rule S-NAMES).
 
-use std::fmt;
-
-use crate::{Error, Result};
-
-/// What a name is for: the words of the error text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NameRole {
-    /// A metric.
-    Metric,
-    /// A tag's key.
-    TagName,
-    /// A tag's value.
-    TagValue,
-}
-
-impl fmt::Display for NameRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Metric => "metric name",
-            Self::TagName => "tag name",
-            Self::TagValue => "tag value",
-        })
-    }
-}
+use crate::{Error, NameRole, Result};
 
 /// The rules: letters of any script, ASCII digits, `-_./`, and what the configuration adds; 1 to `tags_max` tags.
 ///
