@@ -5,7 +5,7 @@ use basalt_store::{CellRef, CellView, RowPut, SeqNo, Timestamp};
 use crate::append::AppendedPoints;
 use crate::compacted::CompactedPoints;
 use crate::value::repair_lone;
-use crate::{ColumnKind, Damage, Error, Qualifier, Result};
+use crate::{ColumnKind, Damage, Error, Qualifier, Result, StoredPoint};
 
 /// A cell of a data row, as the decoders and the fold need it: whatever store or buffer it lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,15 +36,6 @@ impl<'a> From<RowPut<'a>> for RowCell<'a> {
     fn from(put: RowPut<'a>) -> Self {
         Self { qualifier: put.qualifier, value: put.value, timestamp: put.timestamp, seq: put.seq }
     }
-}
-
-/// A point as it lies in a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoredPoint<'a> {
-    /// Where and what.
-    pub qualifier: Qualifier,
-    /// The value's bytes, as many as the qualifier says.
-    pub value: &'a [u8],
 }
 
 impl<'a> RowCell<'a> {

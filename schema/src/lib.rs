@@ -74,7 +74,7 @@ pub use annotation::{Annotation, AnnotationQualifier, annotation_column, annotat
 pub use annotations::{AnnotationEdit, AnnotationPlace, EditMode};
 pub use append::{APPEND_QUALIFIER, append_point_into, mended_append};
 pub use base_time::BaseTime;
-pub use cell::{RowCell, StoredPoint};
+pub use cell::RowCell;
 pub use compacted::CompactedCell;
 pub use config::{AutoCreate, LargerOrSmaller, SchemaConfig};
 pub use error::{Damage, Error, JavaByte, NameRole, Result};
@@ -88,7 +88,7 @@ pub use java::{JAVA_MAP_CAPACITY, java_map_order, java_pattern};
 pub use lookup::{FoundSeries, Lookup, LookupPage};
 pub use meta_sync::{MetaPurge, MetaSync};
 pub use names::NameRules;
-pub use point::{PointCell, point_cell};
+pub use point::{PointCell, StoredPoint, point_cell};
 pub use point_time::PointTime;
 pub use qualifier::{ColumnKind, PointKind, Qualifier, QualifierBytes};
 pub use realtime::Realtime;

@@ -1,4 +1,4 @@
-//! A point as it is written: the row's hour, the qualifier and the value, on the stack.
+//! A point as it is written (the row's hour, the qualifier and the value, on the stack) and as it lies in a cell.
 
 use crate::value::stored_bytes;
 use crate::{BaseTime, Door, PointTime, Qualifier, QualifierBytes, Result, Value, ValueBytes};
@@ -48,4 +48,13 @@ impl PointCell {
     pub fn value(&self) -> ValueBytes {
         stored_bytes(self.qualifier.kind, self.word)
     }
+}
+
+/// A point as it lies in a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredPoint<'a> {
+    /// Where and what.
+    pub qualifier: Qualifier,
+    /// The value's bytes, as many as the qualifier says.
+    pub value: &'a [u8],
 }

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::CompactedCell;
-use crate::cell::StoredPoint;
+use crate::point::StoredPoint;
 use crate::qualifier::{PointKind, Qualifier};
 use crate::value::exact_f32;
 
