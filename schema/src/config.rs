@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use basalt_store::{Clock, FamilyDescriptor, ManualClock};
 
-use crate::{Duplicates, NameRules, Realtime, Rollups, Salting, UidDice, UidFilter, UidKind, UidWidths};
+use crate::{
+    Duplicates, LargerOrSmaller, NameRules, Realtime, Rollups, Salting, UidDice, UidFilter, UidKind, UidWidths,
+};
 
 /// Settings of the tables. Salt and widths are fixed when the tables are made; fold and block encoding are set then and
 /// altered as any family's settings are; the rest may change at every start.
@@ -96,15 +98,6 @@ impl Default for SchemaConfig {
             clock: Arc::new(ManualClock::default()),
         }
     }
-}
-
-/// Which of two values at one instant is kept where no cell tells when it was written (`tsd.storage.use_max_value`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LargerOrSmaller {
-    /// The larger.
-    Larger,
-    /// The smaller.
-    Smaller,
 }
 
 impl SchemaConfig {

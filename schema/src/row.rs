@@ -15,17 +15,7 @@ use basalt_store::{SeqNo, Timestamp};
 use self::joined::ascend;
 use self::ties::Placed;
 use crate::value::decode_word;
-use crate::{ColumnKind, Damage, LargerOrSmaller, PointKind, Result, RowCell, StoredPoint, Value};
-
-/// What becomes of two values at one instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Duplicates {
-    /// The newest write wins.
-    NewestWins,
-    /// The larger or the smaller value wins: cells bear the time of their points and so do not tell which is newer.
-    /// *Source*: OpenTSDB 2.4 `CompactionQueue.dtcsMergeDataPoints` (rule S-DTCS).
-    ByValue(LargerOrSmaller),
-}
+use crate::{ColumnKind, Damage, Duplicates, LargerOrSmaller, PointKind, Result, RowCell, StoredPoint, Value};
 
 /// The points of one row as a struct of arrays; reused from row to row, it stops allocating.
 ///

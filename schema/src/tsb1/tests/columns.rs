@@ -3,8 +3,8 @@
 use basalt_store::{Packed, PackedRows, Packing, RowSummary};
 
 use super::*;
-use crate::RowCell;
-use crate::row::{Duplicates, RowPoints};
+use crate::row::RowPoints;
+use crate::{Duplicates, RowCell};
 
 /// Every row of an open block against the image's; how many rows came as points. `None` where it does not open.
 pub(super) fn compare(image: &[u8], stored: &[u8]) -> Option<usize> {
