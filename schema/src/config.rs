@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use basalt_store::{Clock, FamilyDescriptor, ManualClock};
 
-use crate::{
-    Duplicates, LargerOrSmaller, NameRules, Realtime, Rollups, Salting, UidDice, UidFilter, UidKind, UidWidths,
-};
+use crate::{Duplicates, LargerOrSmaller, NameRules, Rollups, Salting, UidDice, UidFilter, UidKind, UidWidths};
 
 /// Settings of the tables. Salt and widths are fixed when the tables are made; fold and block encoding are set then and
 /// altered as any family's settings are; the rest may change at every start.
@@ -136,5 +134,40 @@ impl AutoCreate {
 impl Default for AutoCreate {
     fn default() -> Self {
         Self { metric: true, tagk: true, tagv: true }
+    }
+}
+
+/// Which meta objects and counters come by themselves, as points do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in OpenTSDB's configuration")]
+pub struct Realtime {
+    /// A meta object for each name that is given a UID (`tsd.core.meta.enable_realtime_uid`).
+    pub names: bool,
+    /// A meta object for each series that is written to (`tsd.core.meta.enable_realtime_ts`).
+    pub series: bool,
+    /// A counter of points for each series (`tsd.core.meta.enable_tsuid_incrementing`).
+    pub count: bool,
+    /// A counter that stays 1 and tells by its time when the last point came (`tsd.core.meta.enable_tsuid_tracking`).
+    pub track: bool,
+    /// New meta objects of series go into every enabled tree (`tsd.core.tree.enable_processing`).
+    pub trees: bool,
+    /// As OpenTSDB does, where that surprises; in trees too.
+    pub strict: bool,
+}
+
+impl Realtime {
+    /// Whether a series gets a meta object when it is first written to.
+    pub(crate) const fn makes_objects(self) -> bool {
+        self.series && (self.track || !self.strict)
+    }
+
+    /// Whether anything is written for each batch of points.
+    pub const fn counts(self) -> bool {
+        if self.strict { self.track && (self.count || !self.series) } else { self.track || self.count }
+    }
+
+    /// Whether the counter grows, or is set to 1 again and again.
+    pub(crate) const fn increments(self) -> bool {
+        self.count && (self.series || !self.strict)
     }
 }

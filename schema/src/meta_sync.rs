@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use basalt_store::{Columns, Durability, ErrorKind, Filter, ListOperator, MutationBatch, Scan, TableName, WriteBuffer};
 
-use crate::realtime::Realtime;
+use crate::config::Realtime;
 use crate::tables::{DATA_FAMILY, UID_NAME_FAMILY};
 use crate::ts_meta::{COUNTER_QUALIFIER, META_QUALIFIER};
 use crate::{Result, Schema, TsMetaEdit, Tsuid, Uid, UidKind};

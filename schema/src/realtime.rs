@@ -6,7 +6,7 @@
 //! `count` is on too. That is kept under `strict`; else each switch does what its name says. *Source*: OpenTSDB 2.4
 //! `TSDB.storeIntoDB`, `TSMeta.incrementAndGetCounter`, `TSMeta.storeIfNecessary` (rules S-TSMETA, S-UIDMETA).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use basalt_store::{Durability, ErrorKind, Increment, MutationBatch};
 use bytes::Bytes;
@@ -14,45 +14,6 @@ use bytes::Bytes;
 use crate::tables::UID_NAME_FAMILY;
 use crate::ts_meta::COUNTER_QUALIFIER;
 use crate::{Result, Schema, TsMeta, TsMetaEdit, Tsuid};
-
-/// Which of them are kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in OpenTSDB's configuration")]
-pub struct Realtime {
-    /// A meta object for each name that is given a UID (`tsd.core.meta.enable_realtime_uid`).
-    pub names: bool,
-    /// A meta object for each series that is written to (`tsd.core.meta.enable_realtime_ts`).
-    pub series: bool,
-    /// A counter of points for each series (`tsd.core.meta.enable_tsuid_incrementing`).
-    pub count: bool,
-    /// A counter that stays 1 and tells by its time when the last point came (`tsd.core.meta.enable_tsuid_tracking`).
-    pub track: bool,
-    /// New meta objects of series go into every enabled tree (`tsd.core.tree.enable_processing`).
-    pub trees: bool,
-    /// As OpenTSDB does, where that surprises; in trees too.
-    pub strict: bool,
-}
-
-impl Realtime {
-    /// Whether a series gets a meta object when it is first written to.
-    const fn makes_objects(self) -> bool {
-        self.series && (self.track || !self.strict)
-    }
-
-    /// Whether anything is written for each batch of points.
-    pub const fn counts(self) -> bool {
-        if self.strict { self.track && (self.count || !self.series) } else { self.track || self.count }
-    }
-
-    /// Whether the counter grows, or is set to 1 again and again.
-    const fn increments(self) -> bool {
-        self.count && (self.series || !self.strict)
-    }
-}
-
-/// How often something could not be kept.
-#[derive(Debug, Default)]
-pub(crate) struct RealtimeFailures(AtomicU64);
 
 impl Schema {
     /// A series was met that was not met before, or not since a meta object was deleted: it gets its object and its
@@ -62,7 +23,7 @@ impl Schema {
     /// itself will not. *Cost*: nothing unless switched on; else a get, and for a new series some checked puts.
     pub fn note_series(&self, tsuid: &Tsuid) {
         if self.config().realtime.makes_objects() && self.keep_series(tsuid).is_err() {
-            self.realtime_failures_count().0.fetch_add(1, Ordering::Relaxed);
+            self.realtime_failures_count().fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -70,22 +31,22 @@ impl Schema {
     pub(crate) fn note_in_trees(&self, tsuid: &Tsuid, meta: &TsMeta) {
         let grown = self.grow_live_trees(tsuid, meta).and_then(|()| Ok(self.store().sync().wait()?));
         if grown.is_err() {
-            self.realtime_failures_count().0.fetch_add(1, Ordering::Relaxed);
+            self.realtime_failures_count().fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Points are on their way into these series. Durable with the next write at level `Fsync`.
     ///
-    /// *Cost*: nothing unless [`Realtime::counts`]; else a read-modify-write a series, or one batch of puts.
+    /// *Cost*: nothing unless [`Realtime::counts`](crate::Realtime::counts); else a read-modify-write a series, or one batch of puts.
     pub fn note_points(&self, series: &[(Tsuid, u32)]) {
         if self.config().realtime.counts() && self.keep_counters(series).is_err() {
-            self.realtime_failures_count().0.fetch_add(1, Ordering::Relaxed);
+            self.realtime_failures_count().fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// How often meta objects, counters or places in trees could not be kept.
     pub fn realtime_failures(&self) -> u64 {
-        self.realtime_failures_count().0.load(Ordering::Relaxed)
+        self.realtime_failures_count().load(Ordering::Relaxed)
     }
 
     fn keep_series(&self, tsuid: &Tsuid) -> Result<()> {

@@ -1,11 +1,11 @@
 //! The schema over a store: tables opened, names resolved, series known.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use basalt_store::{ErrorKind, MutationBatch, Store, TableName};
 
 use crate::index::{Departed, Departures, Forget, Keeping, Rows};
-use crate::realtime::RealtimeFailures;
 use crate::tables::{DATA_FAMILY, rollup_tables};
 use crate::tree::LiveTrees;
 use crate::{
@@ -43,7 +43,8 @@ pub struct Schema {
     /// May raise counters.
     is_assigning: bool,
     live_trees: LiveTrees,
-    realtime_failures: RealtimeFailures,
+    /// How often meta objects, counters or places in trees could not be kept. Relaxed: it orders nothing.
+    realtime_failures: AtomicU64,
 }
 
 /// A series in names.
@@ -328,7 +329,7 @@ impl Schema {
         &self.live_trees
     }
 
-    pub(crate) const fn realtime_failures_count(&self) -> &RealtimeFailures {
+    pub(crate) const fn realtime_failures_count(&self) -> &AtomicU64 {
         &self.realtime_failures
     }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use basalt_store::{Columns, FamilyDescriptor, Get, ManualClock, MemoryStore, TableDescriptor, Timestamp};
 
 use super::*;
-use crate::{SchemaConfig, UidKind};
+use crate::{Realtime, SchemaConfig, UidKind};
 
 fn schema(realtime: Realtime) -> Schema {
     let clock = Arc::new(ManualClock::new(Timestamp(1_700_000_000_500)));
