@@ -28,6 +28,7 @@ mod error;
 mod fold;
 #[cfg(any(test, fuzzing))]
 pub mod foreign;
+mod generation;
 mod hex;
 mod histogram;
 mod index;

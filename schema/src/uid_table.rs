@@ -25,8 +25,8 @@ use bytes::Bytes;
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{Equivalent, Weighter};
 
+use crate::generation::Generation;
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
-use crate::uids::Generation;
 use crate::{Error, NameRole, NameRules, Result, Uid, UidDice, UidFilter, UidKind, UidWidth, hex};
 
 /// Row of the counters.

@@ -1,10 +1,10 @@
-//! The three UID spaces together, and the counter that tells others when to forget what they resolved.
+//! The three UID spaces together.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use basalt_store::{Store, TableName};
 
+use crate::generation::Generation;
 use crate::uid_table::{UidTable, UidTableParts};
 use crate::{NameRules, Result, SchemaConfig, UidKind};
 
@@ -15,22 +15,6 @@ pub struct Uids {
     tagk: UidTable,
     tagv: UidTable,
     generation: Arc<Generation>,
-}
-
-/// Counts the changes that make an earlier name → UID answer stale.
-///
-/// Release on raise, acquire on read: who reads the new number sees the maps after the change.
-#[derive(Debug, Default)]
-pub(crate) struct Generation(AtomicU64);
-
-impl Generation {
-    pub(crate) fn raise(&self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn read(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
 }
 
 impl Uids {
