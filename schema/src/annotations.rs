@@ -10,7 +10,7 @@ use basalt_store::{
 };
 use bytes::Bytes;
 
-use crate::json_cell::JsonCell;
+use crate::json_cell::{EditMode, JsonCell};
 use crate::meta_json::{ANSWER_BYTES_MAX, TextRoom};
 use crate::{
     Annotation, BaseTime, ColumnKind, DATA_FAMILY, Error, PointTime, Result, Schema, Tsuid, annotation_column,
@@ -44,15 +44,6 @@ pub struct AnnotationEdit {
     pub notes: Option<String>,
     /// The writer's own members, all of them.
     pub custom: Option<BTreeMap<String, String>>,
-}
-
-/// What becomes of members that an edit does not give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EditMode {
-    /// They stay.
-    Merge,
-    /// They are emptied.
-    Replace,
 }
 
 impl AnnotationEdit {

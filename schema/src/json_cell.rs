@@ -16,6 +16,15 @@ const EDIT_ATTEMPTS: u32 = 4;
 /// How often one is tried against a tombstone of its own millisecond, which is over long before.
 const HIDDEN_ATTEMPTS: u32 = 10_000;
 
+/// What becomes of members that an edit does not give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditMode {
+    /// They stay.
+    Merge,
+    /// They are emptied.
+    Replace,
+}
+
 /// Where a cell is.
 #[derive(Debug)]
 pub(crate) struct JsonCell<'a> {

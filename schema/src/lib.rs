@@ -73,7 +73,7 @@ mod value;
 mod golden;
 
 pub use annotation::{Annotation, AnnotationQualifier, annotation_column, annotation_offset_ms};
-pub use annotations::{AnnotationEdit, AnnotationPlace, EditMode};
+pub use annotations::{AnnotationEdit, AnnotationPlace};
 pub use append::{APPEND_QUALIFIER, append_point_into, mended_append};
 pub use base_time::BaseTime;
 pub use cell::RowCell;
@@ -88,6 +88,7 @@ pub use index::{Departed, Forget, IdTable, LogRead, RebuildReport, RowHandles, S
 pub use indexed_store::IndexedStore;
 pub use inline::InlineBytes;
 pub use java::{JAVA_MAP_CAPACITY, java_map_order, java_pattern};
+pub use json_cell::EditMode;
 pub use lookup::{FoundSeries, Lookup, LookupPage};
 pub use meta_sync::{MetaPurge, MetaSync};
 pub use names::NameRules;

@@ -27,8 +27,7 @@ use basalt_store::{Columns, Durability, Filter, Get, ListOperator, RowView, Scan
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::annotations::EditMode;
-use crate::json_cell::JsonCell;
+use crate::json_cell::{EditMode, JsonCell};
 use crate::tables::DATA_FAMILY;
 use crate::{Error, Result, Schema, meta_json};
 

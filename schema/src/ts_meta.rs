@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use basalt_store::{CellView, Columns, Durability, Get, RowView, Scan};
 use serde::{Deserialize, Serialize};
 
-use crate::annotations::EditMode;
-use crate::json_cell::JsonCell;
+use crate::json_cell::{EditMode, JsonCell};
 use crate::meta_json::{self, ANSWER_BYTES_MAX, Pairs, TextRoom};
 use crate::tables::UID_NAME_FAMILY;
 use crate::uid_meta::{UidMeta, earlier};

@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use basalt_store::Durability;
 use serde::{Deserialize, Serialize};
 
-use crate::annotations::EditMode;
-use crate::json_cell::JsonCell;
+use crate::json_cell::{EditMode, JsonCell};
 use crate::meta_json::{self, Pairs};
 use crate::tables::UID_NAME_FAMILY;
 use crate::{Result, Schema, Uid, UidKind};

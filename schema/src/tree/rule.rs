@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{DATA_FAMILY, RULE_PREFIX, TreeId};
-use crate::annotations::EditMode;
+use crate::json_cell::EditMode;
 use crate::{Error, Result, Schema, java_pattern, meta_json};
 
 /// Memory that one rule's expression may take.
