@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use basalt_store::{ErrorKind, SeqNo, SideLog, Store, TableName};
 
 use super::block::Scope;
-use super::rebuild::ReadRows;
+use super::rebuild::{LogRead, ReadRows};
 use super::{RebuildReport, SeriesIndex, block};
 use crate::{KeyLayout, Result};
 
@@ -25,22 +25,6 @@ const LOG: &str = "series";
 const BLOCK_SERIES: usize = 16 * 1024;
 /// Records beyond one a block at which the log is written anew: most of them say of few series, or of none, what changes they hold for.
 const RECORDS_MAX: usize = 4096;
-
-/// What became of the log at open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogRead {
-    /// The store keeps none: all row keys were read.
-    #[default]
-    None,
-    /// There was none yet, or it said nothing that can be used: all row keys were read.
-    Absent,
-    /// It was damaged; what came before that was used, and rows after it were read.
-    Cut,
-    /// It is from a later state than the store: all row keys were read.
-    Ahead,
-    /// It was whole.
-    Whole,
-}
 
 /// Keeps the index; by default it does not.
 #[derive(Debug, Default)]

@@ -4,9 +4,25 @@ use basalt_store::{Columns, Filter, ListOperator, RowBatch, Scan, SeqNo, Store, 
 use bytes::Bytes;
 use roaring::RoaringBitmap;
 
-use super::{LogRead, SeriesIndex};
+use super::SeriesIndex;
 use crate::tables::DATA_FAMILY;
 use crate::{KeyLayout, Result};
+
+/// What became of the log at open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogRead {
+    /// The store keeps none: all row keys were read.
+    #[default]
+    None,
+    /// There was none yet, or it said nothing that can be used: all row keys were read.
+    Absent,
+    /// It was damaged; what came before that was used, and rows after it were read.
+    Cut,
+    /// It is from a later state than the store: all row keys were read.
+    Ahead,
+    /// It was whole.
+    Whole,
+}
 
 /// What was read to fill an index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
