@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Router;
-use axum::response::Response;
 use basalt_ingest::{Door, Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
 use basalt_rewrite::Rewriter;
@@ -16,7 +14,7 @@ use tokio::task::spawn_blocking;
 use crate::auth::Users;
 use crate::config::{Config, Durability};
 use crate::exit::{Exit, Failure};
-use crate::http::{self, ApiError, BodyPool};
+use crate::http::BodyPool;
 use crate::metrics::Metrics;
 use crate::publish::Publisher;
 use crate::register::Register;
@@ -188,53 +186,48 @@ impl App {
         self.askers.take().await.map_err(|_| self.ingest.turn_away(points, ASKERS_RUNNING, door))
     }
 
-    /// The HTTP endpoints over this app.
-    pub(crate) fn router(self: &Arc<Self>) -> Router {
-        http::router(self)
-    }
-
     /// What answers queries; it waits, so it is asked on threads that may.
     pub(crate) fn queries(&self) -> &QueryEngine {
         &self.queries
     }
 
-    /// Runs `work` on a thread that may wait for the store.
+    /// Looks at names, annotations and the like on a thread that may wait for the store.
     ///
     /// # Errors
     ///
-    /// As `work`; 503 where too many are at it, 500 if it panics.
-    pub(crate) async fn with_schema<T: Send + 'static>(
+    /// [`Undone`].
+    pub(crate) async fn look<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Schema) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let seat = self.lookers.take().await.map_err(ApiError::overloaded)?;
+        work: impl FnOnce(&Schema) -> T + Send + 'static,
+    ) -> Result<T, Undone> {
+        self.look_from(self.lookers.take().await, work).await
+    }
+
+    /// The same with a query's seat and no looker's: what is looked at may be as much as a query's answer, and to wait for a second
+    /// seat would keep queries out that need none.
+    ///
+    /// # Errors
+    ///
+    /// [`Undone`].
+    pub(crate) async fn look_as_query<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Schema) -> T + Send + 'static,
+    ) -> Result<T, Undone> {
+        self.look_from(self.seats.take().await, work).await
+    }
+
+    async fn look_from<T: Send + 'static>(
+        &self,
+        seat: Result<Seat, &'static str>,
+        work: impl FnOnce(&Schema) -> T + Send + 'static,
+    ) -> Result<T, Undone> {
+        let seat = seat.map_err(Undone::Full)?;
         let schema = Arc::clone(&self.tables.schema);
         let work = move || {
             // As long as the thread is taken, whoever may have left.
             let _seat = seat;
             work(&schema)
         };
-        on_thread(work).await
-    }
-
-    /// Runs `work` on such a thread, with a query's seat: what it reads may be as much as a query's answer. So may its text, which is
-    /// to be written there, of the memory that it is given.
-    ///
-    /// # Errors
-    ///
-    /// As [`App::with_schema`]; 503 where too many queries run.
-    pub(crate) async fn with_seat(
-        &self,
-        work: impl FnOnce(&Schema, &Arc<BodyPool>) -> Result<Response, ApiError> + Send + 'static,
-    ) -> Result<Response, ApiError> {
-        let seat = self.seats.take().await.map_err(ApiError::overloaded)?;
-        let (schema, pool) = (Arc::clone(&self.tables.schema), Arc::clone(&self.bodies));
-        let work = move || {
-            // Held until it is done, even where nobody waits for it any more.
-            let _seat = seat;
-            work(&schema, &pool)
-        };
-        // Without a looker's seat: to wait for one would keep queries out that need none.
         on_thread(work).await
     }
 
@@ -276,13 +269,9 @@ impl App {
     ///
     /// # Errors
     ///
-    /// As [`App::with_schema`].
-    pub(crate) async fn drop_caches(&self) -> Result<(), ApiError> {
-        let forget = |schema: &Schema| {
-            schema.uids().drop_caches();
-            Ok(())
-        };
-        self.with_schema(forget).await
+    /// [`Undone`].
+    pub(crate) async fn drop_caches(&self) -> Result<(), Undone> {
+        self.look(|schema| schema.uids().drop_caches()).await
     }
 
     /// How the daemon does, in OpenTSDB 2.5's words.
@@ -326,15 +315,22 @@ impl App {
     }
 }
 
+/// Why work was not done on a thread of its own.
+#[derive(Debug)]
+pub(crate) enum Undone {
+    /// There was no seat: too many are at it, or the turn did not come; in words.
+    Full(&'static str),
+    /// It panicked.
+    Panicked(String),
+}
+
 /// Runs `work` on a thread that may take its time; whoever waits for more than a processor has a seat.
 ///
 /// # Errors
 ///
-/// As `work`; 500 if it panics.
-pub(crate) async fn on_thread<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    spawn_blocking(work).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
+/// [`Undone::Panicked`].
+pub(crate) async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Undone> {
+    spawn_blocking(work).await.map_err(|cause| Undone::Panicked(cause.to_string()))
 }
 
 /// The host's whole name as the system's own table has it: the first of the line that names the host. No name server is
@@ -432,8 +428,8 @@ mod tests {
         for _ in 0..LOOKERS_RUNNING {
             seats.push(app.lookers.take().await.unwrap());
         }
-        let look = || app.with_schema(|_| Ok(()));
-        assert_eq!(look().await.unwrap_err().status().as_u16(), 503);
+        let look = || app.look(|_| ());
+        assert!(matches!(look().await, Err(Undone::Full(_))));
         seats.pop();
         look().await.unwrap();
     }
@@ -446,7 +442,7 @@ mod tests {
         for _ in 0..LOOKERS_RUNNING {
             seats.push(app.lookers.take().await.unwrap());
         }
-        app.with_seat(|_, _| Ok(http::body_of("text/plain", ""))).await.unwrap();
+        app.look_as_query(|_| ()).await.unwrap();
     }
 
     /// A query that has a seat must not wait for a thread: its time-out would run and nobody else gets the seat.

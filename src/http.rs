@@ -31,6 +31,7 @@ mod json;
 mod jsonp;
 mod last;
 mod logs;
+mod looks;
 mod mode;
 pub(crate) mod number;
 pub(crate) mod page;

@@ -348,7 +348,7 @@ async fn converse(
         .half_close(true)
         .title_case_headers(true);
     let app = Arc::clone(app);
-    let router = app.router();
+    let router = http::router(&app);
     let progress = Arc::clone(&reader.progress);
     let (served, watched) = (Arc::clone(&progress), Arc::clone(&reader.reader));
     let service = service_fn(move |request| {

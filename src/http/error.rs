@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::body::{self, BodyPool};
 use super::json::{self, JSON};
 use super::put::{Flags, PutAnswer};
+use crate::app::Undone;
 use trouble::Trouble;
 
 pub(crate) use trouble::{report, report_lines};
@@ -400,6 +401,15 @@ impl ApiError {
 impl From<basalt_schema::Error> for ApiError {
     fn from(cause: basalt_schema::Error) -> Self {
         Self::of_schema(&cause)
+    }
+}
+
+impl From<Undone> for ApiError {
+    fn from(cause: Undone) -> Self {
+        match cause {
+            Undone::Full(what) => Self::overloaded(what),
+            Undone::Panicked(cause) => Self::internal(cause),
+        }
     }
 }
 

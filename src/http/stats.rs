@@ -34,7 +34,7 @@ pub(crate) async fn queries(State(app): State<Arc<App>>) -> Result<Response, Api
         let text = body::kept(&app.bodies, |to| Ok(serde_json::to_writer(to, &told)?));
         text.map_or_else(|| json::ok(&told.in_short()), |text| Ok(json::body_of(JSON, text)))
     };
-    on_thread(work).await
+    on_thread(work).await?
 }
 
 /// Lines for people, or a list of the same lines with `?json`.
