@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 use crate::auth::Users;
+use crate::bodies::BodyPool;
 use crate::config::{Config, Durability};
 use crate::exit::{Exit, Failure};
-use crate::http::BodyPool;
 use crate::metrics::Metrics;
 use crate::publish::Publisher;
 use crate::register::Register;

@@ -74,7 +74,6 @@ use tower_http::compression::CompressionLayer;
 use crate::app::App;
 pub(crate) use admin::HEADER as ADMIN_HEADER;
 pub(crate) use asker::Ends;
-pub(crate) use body::BodyPool;
 pub(crate) use error::report_lines;
 pub(crate) use error::{ApiError, ROLE_TOO_LOW, not_open, not_ready};
 pub(crate) use json::body_of;

@@ -15,6 +15,7 @@ mod app;
 mod aside;
 mod auth;
 mod bench;
+mod bodies;
 mod cli;
 mod clock;
 mod config;

@@ -1,10 +1,9 @@
-//! Request bodies: read whole, inflated as they come, never more than the bound of one and that of all together ([`pool`]).
+//! Request bodies: read whole, inflated as they come, never more than the bound of one and that of all together ([`BodyPool`]).
 //!
 //! The bound counts inflated bytes while they are inflated, so a gzip bomb costs at most the bound
 //! and one frame of the socket. A body that trickles is given up, however short its pauses are.
 
 mod buffer;
-mod pool;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -20,9 +19,9 @@ use tokio::time::{Instant, timeout};
 
 use super::error::ApiError;
 use crate::app::App;
+use crate::bodies::BodyPool;
 use crate::config::Config;
 use buffer::Buffer;
-pub(crate) use pool::{BodyPool, Share};
 
 /// Slowest that a body may come on the whole, in bytes a second: a modem's pace.
 const BYTES_PER_SECOND_MIN: u64 = 4 << 10;

@@ -14,9 +14,10 @@ use axum::http::header::CONTENT_TYPE;
 use basalt_ingest::{decode_latin1, decode_text};
 use bytes::Bytes;
 
-use super::body::{self, BodyPool};
+use super::body;
 use super::error::ApiError;
 use crate::app::App;
+use crate::bodies::BodyPool;
 
 /// A charset that bodies may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,10 +17,11 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::body::{self, BodyPool};
+use super::body;
 use super::json::{self, JSON};
 use super::put::{Flags, PutAnswer};
 use crate::app::Undone;
+use crate::bodies::BodyPool;
 use trouble::Trouble;
 
 pub(crate) use trouble::{report, report_lines};

@@ -9,8 +9,9 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize as _, Serialize};
 use serde_json::value::RawValue;
 
-use super::body::{self, BodyPool};
+use super::body;
 use super::error::ApiError;
+use crate::bodies::BodyPool;
 
 /// OpenTSDB's content type under `/api`, letter for letter.
 pub(crate) const JSON: &str = "application/json; charset=UTF-8";

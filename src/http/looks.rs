@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::response::Response;
 use basalt_schema::Schema;
 
-use super::body::BodyPool;
 use super::error::ApiError;
 use crate::app::App;
+use crate::bodies::BodyPool;
 
 impl App {
     /// As [`App::look`], of work that may fail.

@@ -38,11 +38,11 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::task::spawn_blocking;
 use tokio::time::{Sleep, sleep};
 
-use super::body::Share;
 use super::error::{self, ApiError};
 use super::put::{self, Flags};
 use super::{dress, gate, mode};
 use crate::app::App;
+use crate::bodies::Share;
 use crate::room;
 use crate::server::{Stop, stopped};
 use answers::{Writer, try_write, write_all};
@@ -424,7 +424,7 @@ mod tests {
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::http::BodyPool;
+    use crate::bodies::BodyPool;
     use crate::room::Room;
 
     /// What becomes of a plain put of one point, and the answer, while `meanwhile` is done.

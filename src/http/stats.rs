@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
     use crate::auth::Role;
-    use crate::http::BodyPool;
+    use crate::bodies::BodyPool;
     use crate::register::{Asker, Entry, Question};
 
     async fn app(bodies_bytes_max: Option<usize>) -> Arc<App> {

@@ -7,12 +7,13 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use basalt_schema::{Schema, UidKind};
 
+use super::charset;
 use super::error::ApiError;
 use super::fields::Fields;
 use super::json::{self, Rest};
 use super::params::Params;
-use super::{BodyPool, charset};
 use crate::app::App;
+use crate::bodies::BodyPool;
 
 /// Suggestions when the request does not say how many.
 const SUGGESTIONS_DEFAULT: usize = 25;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use memmap2::MmapMut;
 
-use super::pool::{BodyPool, Share};
+use crate::bodies::{BodyPool, Share};
 
 /// Bytes that refuse to grow over their limit, or over what all bodies may hold.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Write for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::body::pool::SMALL_BYTES_MAX as MAPPED_BYTES_MIN;
+    use crate::bodies::SMALL_BYTES_MAX as MAPPED_BYTES_MIN;
 
     #[test]
     fn what_is_written_is_read_however_large_and_never_over_the_limit() {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::metrics::Count;
 
 /// A body of so many bytes is not small, however much memory there is. Shares are taken in pieces of as many while a body grows.
-pub(super) const SMALL_BYTES_MAX: usize = 1 << 20;
+pub(crate) const SMALL_BYTES_MAX: usize = 1 << 20;
 
 /// What all bodies may hold.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl BodyPool {
     }
 
     /// Bytes from which a body has a share.
-    pub(super) fn small_bytes(&self) -> usize {
+    pub(crate) fn small_bytes(&self) -> usize {
         self.small_bytes
     }
 
