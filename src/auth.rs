@@ -19,8 +19,6 @@ use std::sync::{PoisonError, RwLock};
 use basalt_schema::{hex_decode, hex_lower};
 use sha2::{Digest as _, Sha256};
 
-use crate::reload::Reloaded;
-
 /// Most names of a file.
 const USERS_MAX: usize = 10_000;
 
@@ -126,7 +124,7 @@ impl Users {
     /// # Errors
     ///
     /// The first line that is wrong, with its number; the roles in force stay.
-    fn replace(&self, text: &str) -> Result<usize, String> {
+    pub(crate) fn replace(&self, text: &str) -> Result<usize, String> {
         let users = parse(text)?;
         let count = users.len();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -134,6 +132,15 @@ impl Users {
         *known = Some(users);
         Ok(count)
     }
+}
+
+/// Looks at a file's text and says how many names it has.
+///
+/// # Errors
+///
+/// As [`Users::replace`].
+pub(crate) fn check(text: &str) -> Result<usize, String> {
+    parse(text).map(|users| users.len())
 }
 
 fn parse(text: &str) -> Result<HashMap<Hash, User>, String> {
@@ -170,16 +177,6 @@ pub(crate) fn line(name: &str, role: Role, token: &str) -> String {
     let word = Role::ALL.iter().find(|(_, known)| *known == role).map_or("", |(word, _)| word);
     format!("{name} {word} {}", hex_lower(&hash(token)))
 }
-
-/// The file of roles; one that cannot be read at start ends the start.
-pub(crate) const FILE: Reloaded = Reloaded {
-    setting: "server.auth_file",
-    what: "roles",
-    path: |config| &config.server.auth_file,
-    every: |config| config.server.auth_reload_ms,
-    check: |text| parse(text).map(|users| users.len()),
-    replace: |app, text| app.users.replace(text),
-};
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,6 @@ mod exit;
 mod heap;
 mod http;
 mod import;
-mod limits;
 mod log;
 mod metrics;
 mod migrate;

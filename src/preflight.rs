@@ -4,12 +4,11 @@
 //! only its own reader understands (JSON, patterns). Nothing is written and nobody is asked.
 
 use crate::app;
-use crate::auth;
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::limits;
 use crate::log;
 use crate::publish::Publisher;
+use crate::reload;
 use crate::store;
 
 /// Checks all that `serve` refuses before it opens the store.
@@ -25,8 +24,8 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     app::query_options(config)?;
     store::check(config)?;
     Publisher::check(&config.publish)?;
-    auth::FILE.check(config)?;
-    limits::FILE.check(config)
+    reload::ROLES.check(config)?;
+    reload::LIMITS.check(config)
 }
 
 /// Without authentication, only this machine may reach the port unless a person insists.

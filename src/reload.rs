@@ -1,16 +1,21 @@
-//! Files of settings that are read again while the server runs.
+//! Files of settings that are read again while the server runs: limits of queries by metric (`P-LIMITS`), and who may do what
+//! (`P-AUTH`).
+//!
+//! A file that cannot be read at start ends the start, since limits or roles that somebody wrote down would not hold; later it is
+//! a warning, and those in force stay.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use basalt_query::LimitOverrides;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::app::App;
-use crate::aside;
 use crate::config::Config;
 use crate::exit::Failure;
+use crate::{aside, auth};
 
 /// A file that a setting names, and what becomes of its text.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +32,30 @@ pub(crate) struct Reloaded {
     pub(crate) check: fn(&str) -> Result<usize, String>,
     /// Puts a text in force and says how many entries it has, or leaves all as it is and says why.
     pub(crate) replace: fn(&App, &str) -> Result<usize, String>,
+}
+
+/// Limits by metric: read again as often as `query.limits_reload_ms` says.
+pub(crate) const LIMITS: Reloaded = Reloaded {
+    setting: "query.limits_file",
+    what: "limits by metric",
+    path: |config| &config.query.limits_file,
+    every: |config| config.query.limits_reload_ms,
+    check: |text| replace_limits(&LimitOverrides::default(), text),
+    replace: |app, text| replace_limits(app.queries().overrides(), text),
+};
+
+/// Roles: read again as often as `server.auth_reload_ms` says.
+pub(crate) const ROLES: Reloaded = Reloaded {
+    setting: "server.auth_file",
+    what: "roles",
+    path: |config| &config.server.auth_file,
+    every: |config| config.server.auth_reload_ms,
+    check: auth::check,
+    replace: |app, text| app.users.replace(text),
+};
+
+fn replace_limits(overrides: &LimitOverrides, text: &str) -> Result<usize, String> {
+    overrides.replace(text).map_err(|cause| cause.to_string())
 }
 
 /// A text, for comparison with the next.

@@ -13,7 +13,7 @@ use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::server::{Awaited, Server};
 use crate::version::VERSION;
-use crate::{auth, descriptors, heap, limits, log, preflight, store, threads};
+use crate::{descriptors, heap, log, preflight, reload, store, threads};
 
 /// `basalt serve`.
 #[derive(Debug, Args)]
@@ -153,7 +153,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    for file in [limits::FILE, auth::FILE] {
+    for file in [reload::LIMITS, reload::ROLES] {
         let seen = file.load(&app, None)?;
         tokio::spawn(file.keep_loading(Arc::clone(&app), seen));
     }
