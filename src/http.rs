@@ -20,6 +20,7 @@ mod body;
 mod call;
 mod charset;
 mod compact;
+mod content;
 mod cors;
 mod error;
 mod expression;
@@ -74,9 +75,9 @@ use tower_http::compression::CompressionLayer;
 use crate::app::App;
 pub(crate) use admin::HEADER as ADMIN_HEADER;
 pub(crate) use asker::Ends;
+pub(crate) use content::body_of;
 pub(crate) use error::report_lines;
 pub(crate) use error::{ApiError, ROLE_TOO_LOW, not_open, not_ready};
-pub(crate) use json::body_of;
 use params::Params;
 pub(crate) use route::ends_with_its_asker;
 

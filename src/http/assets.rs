@@ -5,8 +5,8 @@ use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderValue, Uri};
 use axum::response::Response;
 
+use super::content;
 use super::error::ApiError;
-use super::json;
 
 /// Name, content type, content.
 const FILES: &[(&str, &str, &[u8])] = &[
@@ -28,7 +28,7 @@ pub(crate) async fn favicon() -> Result<Response, ApiError> {
 
 fn file(wanted: &str) -> Result<Response, ApiError> {
     let (_, kind, bytes) = FILES.iter().find(|(name, _, _)| *name == wanted).ok_or_else(ApiError::no_endpoint)?;
-    let mut response = json::body_of(kind, *bytes);
+    let mut response = content::body_of(kind, *bytes);
     // Not OpenTSDB's year: the names stay when the program is exchanged.
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
     Ok(response)

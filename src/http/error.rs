@@ -18,7 +18,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::body;
-use super::json::{self, JSON};
+use super::content::JSON;
+use super::json;
 use super::put::{Flags, PutAnswer};
 use crate::app::Undone;
 use crate::bodies::BodyPool;

@@ -25,7 +25,7 @@ use super::error::ApiError;
 use super::number::write_double;
 use super::params::Params;
 use super::query::{self, Form};
-use super::{json, page};
+use super::{content, page};
 use crate::app::App;
 use crate::clock;
 use crate::register::Asker;
@@ -144,7 +144,7 @@ fn to_page(uri: &Uri, strict: bool) -> Response {
         "<!DOCTYPE html><html><head><meta http-equiv=\"refresh\" content=\"0; url={}\"></head></html>",
         page::escape(&target)
     );
-    let mut response = json::body_of("text/html; charset=UTF-8", body).into_response();
+    let mut response = content::body_of("text/html; charset=UTF-8", body).into_response();
     if let Ok(target) = HeaderValue::from_str(&target) {
         response.headers_mut().insert(LOCATION, target);
     }

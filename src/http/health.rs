@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
+use super::content;
 use super::error::{self, ApiError};
 use super::json;
 use crate::app::App;
@@ -29,7 +30,7 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, ApiE
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     let page = spawn_blocking(move || app.metrics_page()).await;
     let page = page.map_err(|cause| ApiError::internal(cause.to_string()))?;
-    Ok(json::body_of("text/plain; version=0.0.4; charset=utf-8", page))
+    Ok(content::body_of("text/plain; version=0.0.4; charset=utf-8", page))
 }
 
 fn uncached(answer: Result<Response, ApiError>) -> Result<Response, ApiError> {

@@ -1,23 +1,16 @@
-//! JSON answers of known size.
+//! JSON in bodies and in answers of known size.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::HeaderValue;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::{Deserialize as _, Serialize};
 use serde_json::value::RawValue;
 
 use super::body;
+use super::content::{JSON, body_of};
 use super::error::ApiError;
 use crate::bodies::BodyPool;
-
-/// OpenTSDB's content type under `/api`, letter for letter.
-pub(crate) const JSON: &str = "application/json; charset=UTF-8";
-
-/// Plain text.
-pub(crate) const TEXT: &str = "text/plain; charset=UTF-8";
 
 /// Values of a body that is read into a tree: some 20 MB of memory. A put has bounds of its own.
 const VALUES_MAX: usize = 100_000;
@@ -85,17 +78,6 @@ pub(crate) fn counted(pool: &Arc<BodyPool>, value: &impl Serialize) -> Result<Re
         ApiError::answer_too_large(pool.bytes_max())
     };
     Ok(body_of(JSON, text.ok_or_else(full)?))
-}
-
-/// The same answer with the type that JSON has on the paths older than `/api`.
-pub(crate) fn plain_type(mut response: Response) -> Response {
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-/// A successful answer of any type.
-pub(crate) fn body_of(content_type: &'static str, body: impl Into<Body>) -> Response {
-    ([(CONTENT_TYPE, content_type)], body.into()).into_response()
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
+use super::content::{self, TEXT};
 use super::cors;
 use super::error::ApiError;
-use super::json::{self, TEXT};
+use super::json;
 use super::params::Params;
 use crate::app::App;
 use crate::log;
@@ -23,7 +24,7 @@ pub(crate) async fn recent(
     params: Params,
 ) -> Result<Response, ApiError> {
     if params.has("json") {
-        return json::ok(&log::lines()).map(json::plain_type);
+        return json::ok(&log::lines()).map(content::plain_type);
     }
     let Some(level) = params.last("level") else {
         let mut text = String::new();
@@ -31,7 +32,7 @@ pub(crate) async fn recent(
             text.push_str(&line);
             text.push('\n');
         }
-        return Ok(json::body_of(TEXT, text));
+        return Ok(content::body_of(TEXT, text));
     };
     if !app.config.log.allow_change {
         return Err(ApiError::forbidden("The log level may not be changed (log.allow_change=false)"));
@@ -41,5 +42,5 @@ pub(crate) async fn recent(
     let level = log::set_level(level, logger).map_err(ApiError::bad)?;
     let count = if logger.is_some() { 1 } else { log::PARTS.len() };
     let plural = if count == 1 { "" } else { "s" };
-    Ok(json::body_of(TEXT, format!("Set the log level to {level} on {count} logger{plural}.\n")))
+    Ok(content::body_of(TEXT, format!("Set the log level to {level} on {count} logger{plural}.\n")))
 }

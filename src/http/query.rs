@@ -20,9 +20,10 @@ use tokio::task::block_in_place;
 
 use super::answer::Answer;
 use super::call::Call;
+use super::content::{self, JSON};
 use super::error::ApiError;
 use super::graph::{DrawError, Picture};
-use super::json::{self, JSON};
+use super::json;
 use super::params::Params;
 use super::query_stats::QueryStats;
 use super::whole::{self, Sending, Sink};
@@ -280,7 +281,7 @@ async fn start(
     let strict = app.config.compat.strict;
     let work = Work { entry, began, request, form: form.clone(), query, formulas, strict };
     let body = whole::on_thread(&app, seat, move |sending| work.run(sending)).await?;
-    Ok(form.dress(json::body_of(form.content_type(), body)))
+    Ok(form.dress(content::body_of(form.content_type(), body)))
 }
 
 /// One query on its thread.

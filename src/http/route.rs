@@ -29,7 +29,7 @@ const NAMED_BELOW: &[(&str, &[&str])] = &[
 /// All endpoints under their plain names.
 pub(crate) fn table(app: &Arc<App>) -> Router {
     let router = Router::new()
-        .route("/", get(|| async { super::json::body_of("text/html; charset=UTF-8", page::home()) }))
+        .route("/", get(|| async { super::content::body_of("text/html; charset=UTF-8", page::home()) }))
         .route("/q", any(graph::classic))
         .route("/s/{*name}", get(assets::below))
         .route("/favicon.ico", get(assets::favicon))

@@ -8,9 +8,10 @@ use axum::response::Response;
 use basalt_query::{Aggregator, filter_descriptions};
 use serde_json::{Map, Value, json};
 
+use super::content::{self, TEXT};
 use super::cors;
 use super::error::ApiError;
-use super::json::{self, TEXT};
+use super::json;
 use super::page;
 use crate::app::App;
 use crate::config::as_opentsdb;
@@ -31,7 +32,7 @@ pub(crate) async fn version_lines(uri: Uri) -> Result<Response, ApiError> {
     if uri.query().is_some_and(|query| query.ends_with("json")) {
         return json::ok(&version::members());
     }
-    Ok(json::body_of(TEXT, version::lines()))
+    Ok(content::body_of(TEXT, version::lines()))
 }
 
 /// OpenTSDB's settings with the values in force here.
@@ -58,7 +59,7 @@ pub(crate) async fn serializers(State(app): State<Arc<App>>) -> Result<Response,
         "serializer": "json",
         "class": "net.opentsdb.tsd.HttpJsonSerializer",
         "request_content_type": "application/json",
-        "response_content_type": json::JSON,
+        "response_content_type": content::JSON,
         "parsers": ["AnnotationV1", "PutV1", "QueryV1", "SuggestV1", "UidAssignV1"],
         "formatters": ["AggregatorsV1", "AnnotationV1", "ConfigV1", "DropCachesV1", "ErrorV1", "NotFoundV1", "PutV1",
             "QueryV1", "SerializersV1", "StatsV1", "SuggestV1", "UidAssignV1", "VersionV1"],
@@ -92,5 +93,5 @@ pub(crate) async fn diediedie(
     }
     cors::check_posted(&app.config, &method, &headers)?;
     app.ask_to_end("/diediedie");
-    Ok(json::body_of("text/html; charset=UTF-8", page::killed()))
+    Ok(content::body_of("text/html; charset=UTF-8", page::killed()))
 }

@@ -7,8 +7,9 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::body;
+use super::content::{self, JSON, TEXT};
 use super::error::ApiError;
-use super::json::{self, JSON, TEXT};
+use super::json;
 use super::params::Params;
 use crate::app::{App, on_thread};
 use crate::clock;
@@ -32,7 +33,7 @@ pub(crate) async fn queries(State(app): State<Arc<App>>) -> Result<Response, Api
     let work = move || {
         let told = app.register.lists();
         let text = body::kept(&app.bodies, |to| Ok(serde_json::to_writer(to, &told)?));
-        text.map_or_else(|| json::ok(&told.in_short()), |text| Ok(json::body_of(JSON, text)))
+        text.map_or_else(|| json::ok(&told.in_short()), |text| Ok(content::body_of(JSON, text)))
     };
     on_thread(work).await?
 }
@@ -44,7 +45,7 @@ pub(crate) async fn lines(State(app): State<Arc<App>>, params: Params) -> Result
         return json::ok(&lines);
     }
     lines.push(String::new());
-    Ok(json::body_of(TEXT, lines.join("\n")))
+    Ok(content::body_of(TEXT, lines.join("\n")))
 }
 
 #[cfg(test)]

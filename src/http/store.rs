@@ -17,8 +17,8 @@ use tokio::runtime::Handle;
 
 use super::admin::Admin;
 use super::call::Call;
+use super::content;
 use super::error::ApiError;
-use super::json;
 use super::stream::{self, Pieces};
 use crate::app::App;
 use crate::exit::Failure;
@@ -75,7 +75,7 @@ async fn printed(
         out.finish(&told);
         drop(seat);
     });
-    Ok(json::body_of("text/plain; charset=utf-8", Body::new(body)))
+    Ok(content::body_of("text/plain; charset=utf-8", Body::new(body)))
 }
 
 /// What is printed, on its way to the connection.

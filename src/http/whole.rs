@@ -9,8 +9,8 @@ use basalt_query::{Cancel, Gate, QueryEngine};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::content::{self, JSON};
 use super::error::ApiError;
-use super::json::{self, JSON};
 use super::query::count_refusal;
 use super::stream::{self, Pieces};
 use crate::app::App;
@@ -51,7 +51,7 @@ pub(crate) async fn in_pieces<T: 'static>(
         Err(full) => Err(ApiError::overloaded(full)),
     };
     let body = body.inspect_err(|error| count_refusal(&app, error))?;
-    Ok(json::body_of(JSON, body))
+    Ok(content::body_of(JSON, body))
 }
 
 /// Runs `work` on a thread of its own and gives the body that it sends. The seat is given back when the answer is read, so that slow
