@@ -3,18 +3,21 @@
 //! A point is acknowledged when it is durable, whatever flags the request has: `sync` asks for what
 //! is always given, and beside it `sync_timeout` bounds how long the client waits for it.
 
+mod answer;
+
+pub(crate) use answer::{Flags, PutAnswer};
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
 use basalt_ingest::{
-    DatapointEcho, Door, HistogramEcho, Permit, PointError, PutReport, RawPoint, RollupEcho, Submission, decode_text,
+    DatapointEcho, Door, HistogramEcho, Permit, PutReport, RawPoint, RollupEcho, Submission, decode_text,
     parse_histograms, parse_rollups,
 };
 use bytes::Bytes;
-use serde::{Serialize, Serializer};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
 
@@ -22,38 +25,6 @@ use super::charset;
 use super::error::{self, ApiError};
 use super::params::Params;
 use crate::app::App;
-
-/// The flags of a put.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flags {
-    pub(crate) summary: bool,
-    pub(crate) details: bool,
-    pub(crate) sync: bool,
-    /// How long to wait for durability with `sync`; without it time-outs are told too, as by OpenTSDB, and there are none.
-    pub(crate) sync_timeout: Option<Duration>,
-}
-
-impl Flags {
-    fn of(params: &Params, strict: bool) -> Result<Self, ApiError> {
-        let patience = match params.last("sync_timeout") {
-            Some("") if !strict => 0,
-            Some(text) => text.parse::<i32>().map_err(|_| ApiError::sync_timeout(text, strict))?,
-            None => 0,
-        };
-        let patience = u64::try_from(patience).unwrap_or_default();
-        Ok(Self {
-            summary: params.has("summary"),
-            details: params.has("details"),
-            sync: params.has("sync"),
-            sync_timeout: (patience > 0).then(|| Duration::from_millis(patience)),
-        })
-    }
-
-    /// How long to wait, if not for as long as it takes.
-    fn patience(self) -> Option<Duration> {
-        self.sync_timeout.filter(|_| self.sync)
-    }
-}
 
 /// Takes points in.
 pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Request) -> Result<Response, ApiError> {
@@ -189,52 +160,10 @@ pub(crate) fn note(app: &App, began: Instant, report: &PutReport) {
     }
 }
 
-/// What `summary` and `details` give, member by member in OpenTSDB's order.
-#[derive(Debug, Serialize)]
-#[serde(bound = "PutErrors<'a, F>: Serialize")]
-pub(crate) struct PutAnswer<'a, F> {
-    success: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeouts: Option<u64>,
-    failed: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    errors: Option<PutErrors<'a, F>>,
-}
-
-/// The errors of a report, each made when it is written.
-#[derive(Debug)]
-pub(crate) struct PutErrors<'a, F>(&'a [PointError], &'a F);
-
-#[derive(Debug, Serialize)]
-struct PutErrorEntry<E: Serialize> {
-    datapoint: Option<E>,
-    error: String,
-}
-
-impl<E: Serialize, F: Fn(usize) -> Option<E>> Serialize for PutErrors<'_, F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(errors, echo) = self;
-        serializer.collect_seq(
-            errors.iter().map(|error| PutErrorEntry { datapoint: echo(error.index), error: error.problem.http_text() }),
-        )
-    }
-}
-
-impl<'a, F> PutAnswer<'a, F> {
-    /// `timed_out` of the report's failures ran out of time.
-    pub(crate) fn new(flags: Flags, report: &'a PutReport, timed_out: u64, echo: &'a F) -> Self {
-        Self {
-            success: report.stored,
-            timeouts: flags.sync_timeout.map(|_| timed_out),
-            failed: report.rejected + report.failed - timed_out,
-            errors: flags.details.then(|| PutErrors(&report.errors, echo)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
+    use std::time::Duration;
 
     use axum::body::Body;
 

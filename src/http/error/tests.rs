@@ -3,9 +3,11 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use basalt_ingest::PointError;
+use basalt_ingest::{PointError, Problem, PutReport};
 
 use super::*;
+use crate::bodies::BodyPool;
+use crate::http::put::Flags;
 
 fn storage(kind: ErrorKind) -> Problem {
     Problem::Storage { kind, text: "x".into() }
