@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use basalt_query::{TimeContext, parse_time};
 use basalt_schema::{Annotation, AnnotationEdit, AnnotationPlace, EditMode, PointTime, Schema, Tsuid, UidWidths};
 
-use super::call::Call;
+use super::call::{Call, mode_of};
 use super::error::{self, ApiError};
 use super::fields::{Fault, Fields};
 use super::json;
@@ -114,11 +114,6 @@ async fn fetch_range(app: &Arc<App>, note: Note) -> Result<Response, ApiError> {
         json::counted(pool, &found.into_iter().map(|(_, note)| note).collect::<Vec<_>>())
     })
     .await
-}
-
-/// POST merges, PUT replaces.
-pub(super) fn mode_of(method: &Method) -> EditMode {
-    if *method == Method::PUT { EditMode::Replace } else { EditMode::Merge }
 }
 
 impl Note {

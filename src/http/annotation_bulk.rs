@@ -8,8 +8,8 @@ use axum::response::Response;
 use basalt_schema::{Schema, Tsuid};
 use serde_json::json;
 
-use super::annotation::{NO_END, Note, mode_of, parse_ms, series_of};
-use super::call::Call;
+use super::annotation::{NO_END, Note, parse_ms, series_of};
+use super::call::{Call, mode_of};
 use super::error::ApiError;
 use super::fields::{Fault, Fields};
 use super::json;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::Method;
+use basalt_schema::EditMode;
 use bytes::Bytes;
 
 use super::charset;
@@ -16,6 +17,11 @@ use super::fields::{Fault, Fields};
 use super::json::{self, Rest};
 use super::params::Params;
 use crate::app::App;
+
+/// POST merges, PUT replaces.
+pub(super) fn mode_of(method: &Method) -> EditMode {
+    if *method == Method::PUT { EditMode::Replace } else { EditMode::Merge }
+}
 
 /// A request whose body is in memory.
 #[derive(Debug)]

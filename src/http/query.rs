@@ -26,7 +26,7 @@ use super::graph::{DrawError, Picture};
 use super::json;
 use super::params::Params;
 use super::query_stats::QueryStats;
-use super::whole::{self, Sending, Sink};
+use super::whole::{self, Sending, Sink, count_refusal};
 use super::{charset, graph};
 use crate::app::App;
 use crate::auth::{Permission, Role};
@@ -246,18 +246,6 @@ fn refused(error: &ApiError) -> Outcome {
         exception: Some(error.message().to_owned()),
         sent: false,
         stats: serde_json::json!({}),
-    }
-}
-
-/// Counts a query that was not answered.
-pub(super) fn count_refusal(app: &App, error: &ApiError) {
-    let metrics = &app.metrics;
-    match error.status().as_u16() {
-        // A store that does not answer is one, too.
-        _ if error.is_trouble() => metrics.queries_failed.add(1),
-        503 => metrics.queries_shed.add(1),
-        408 | 500.. => metrics.queries_failed.add(1),
-        _ => metrics.queries_bad.add(1),
     }
 }
 

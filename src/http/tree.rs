@@ -13,8 +13,7 @@ use axum::http::Method;
 use axum::response::Response;
 use basalt_schema::{TreeEdit, TreeId};
 
-use super::annotation::mode_of;
-use super::call::Call;
+use super::call::{Call, mode_of};
 use super::error::{self, ApiError};
 use super::fields::Fault;
 use super::json;

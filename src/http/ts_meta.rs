@@ -8,8 +8,8 @@ use axum::response::Response;
 use basalt_query::NamedSeries;
 use basalt_schema::{EditMode, Error, Schema, TsMeta, TsMetaEdit, Tsuid, UidKind};
 
-use super::annotation::{mode_of, series_of};
-use super::call::Call;
+use super::annotation::series_of;
+use super::call::{Call, mode_of};
 use super::error::{self, ApiError};
 use super::fields::{Fault, Fields};
 use super::json;

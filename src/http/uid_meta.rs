@@ -7,8 +7,7 @@ use axum::http::Method;
 use axum::response::Response;
 use basalt_schema::{Schema, Uid, UidKind, UidMetaEdit};
 
-use super::annotation::mode_of;
-use super::call::Call;
+use super::call::{Call, mode_of};
 use super::error::{self, ApiError};
 use super::fields::{Fault, Fields};
 use super::json;

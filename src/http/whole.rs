@@ -11,7 +11,6 @@ use tokio::sync::oneshot;
 
 use super::content::{self, JSON};
 use super::error::ApiError;
-use super::query::count_refusal;
 use super::stream::{self, Pieces};
 use crate::app::App;
 use crate::seats::{QuerySeat, Seat};
@@ -52,6 +51,18 @@ pub(crate) async fn in_pieces<T: 'static>(
     };
     let body = body.inspect_err(|error| count_refusal(&app, error))?;
     Ok(content::body_of(JSON, body))
+}
+
+/// Counts a query that was not answered.
+pub(super) fn count_refusal(app: &App, error: &ApiError) {
+    let metrics = &app.metrics;
+    match error.status().as_u16() {
+        // A store that does not answer is one, too.
+        _ if error.is_trouble() => metrics.queries_failed.add(1),
+        503 => metrics.queries_shed.add(1),
+        408 | 500.. => metrics.queries_failed.add(1),
+        _ => metrics.queries_bad.add(1),
+    }
 }
 
 /// Runs `work` on a thread of its own and gives the body that it sends. The seat is given back when the answer is read, so that slow

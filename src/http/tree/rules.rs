@@ -6,8 +6,7 @@ use axum::http::Method;
 use axum::response::Response;
 use basalt_schema::{EditMode, RuleEdit, RuleKind, Schema, TreeId};
 
-use super::super::annotation::mode_of;
-use super::super::call::Call;
+use super::super::call::{Call, mode_of};
 use super::super::error::{self, ApiError};
 use super::super::fields::{Fault, Fields};
 use super::super::json;
