@@ -11,7 +11,6 @@
 
 mod admin;
 mod annotation;
-mod annotation_bulk;
 mod answer;
 mod asker;
 mod assets;

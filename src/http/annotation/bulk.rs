@@ -8,13 +8,13 @@ use axum::response::Response;
 use basalt_schema::{Schema, Tsuid};
 use serde_json::json;
 
-use super::annotation::{NO_END, Note, parse_ms, series_of};
-use super::call::{Call, mode_of};
-use super::error::ApiError;
-use super::fields::{Fault, Fields};
-use super::json;
+use super::note::{NO_END, Note, parse_ms, series_of};
 use crate::app::App;
 use crate::clock;
+use crate::http::call::{Call, mode_of};
+use crate::http::error::ApiError;
+use crate::http::fields::{Fault, Fields};
+use crate::http::json;
 
 /// Annotations written, or series whose annotations are deleted, in one call. Many writes share a wait for the disk, each series of a
 /// delete waits for itself.
