@@ -6,37 +6,38 @@
 //!                            └───────────────────────────────────────┘
 //! ```
 
+mod read;
+
+pub(super) use read::{from_params, is_small, read};
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
-use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderValue, Method};
+use axum::http::Method;
 use axum::response::Response;
 use basalt_query::{
     Cancel, Formulas, GetParameters, Held, Query, QueryEngine, QueryRequest, SeriesAnnotation, SubAnswer,
 };
-use tokio::task::block_in_place;
 
 use super::answer::Answer;
 use super::call::Call;
-use super::content::{self, JSON};
+use super::charset;
+use super::content;
 use super::error::ApiError;
-use super::graph::{DrawError, Picture};
+use super::form::{Form, counts, lines};
+use super::graph::DrawError;
 use super::json;
 use super::params::Params;
 use super::query_stats::QueryStats;
 use super::whole::{self, Sending, Sink, count_refusal};
-use super::{charset, graph};
 use crate::app::App;
 use crate::auth::{Permission, Role};
 use crate::clock;
 use crate::config::Mode;
 use crate::register::{Asker, Entry, Outcome, Question};
 use crate::seats::Seat;
-
-/// Requests of so many bytes are read at once.
-const SMALL_BYTES_MAX: usize = 8 << 10;
+use read::read_params;
 
 /// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted.
 pub(crate) async fn get(State(app): State<Arc<App>>, asker: Asker, call: Call) -> Result<Response, ApiError> {
@@ -76,106 +77,6 @@ pub(crate) async fn formulas(State(app): State<Arc<App>>, asker: Asker, call: Ca
     let from_texts = || read_params(&params, false, strict, of_formulas);
     let ((request, formulas), seat) = read(&app, is_small(params.texts()), from_texts).await?;
     run_with(app, asker, (request, Some(formulas)), seat, Form::Api).await
-}
-
-/// Reads a request. That takes a while where it is long, and is done with a query's seat then, which it keeps for its run. To tell the
-/// runtime so wakes another of its threads, which takes longer than a small request.
-///
-/// # Errors
-///
-/// As `from`; 503 where too many queries run.
-pub(super) async fn read<T>(
-    app: &App,
-    is_small: bool,
-    from: impl FnOnce() -> Result<T, ApiError>,
-) -> Result<(T, Option<Seat>), ApiError> {
-    let from = || from().inspect_err(|wrong| count_refusal(app, wrong));
-    if is_small {
-        return Ok((from()?, None));
-    }
-    let seat = app.seats.take().await.map_err(ApiError::overloaded);
-    let seat = seat.inspect_err(|refused| count_refusal(app, refused))?;
-    Ok((block_in_place(from)?, Some(seat)))
-}
-
-/// Whether a request of these texts is read at once.
-pub(super) fn is_small<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> bool {
-    let mut left = SMALL_BYTES_MAX;
-    texts.into_iter().all(|text| {
-        let fits = left.checked_sub(text.len());
-        left = fits.unwrap_or(0);
-        fits.is_some()
-    })
-}
-
-pub(crate) fn from_params(params: &Params, delete: bool, strict: bool) -> Result<QueryRequest, ApiError> {
-    read_params(params, delete, strict, QueryRequest::from_get)
-}
-
-fn read_params<T>(
-    params: &Params,
-    delete: bool,
-    strict: bool,
-    read: impl FnOnce(&GetParameters<'_>) -> basalt_query::Result<T>,
-) -> Result<T, ApiError> {
-    let metrics: Vec<&str> = params.all("m").collect();
-    // The plural is what npm's `opentsdb-client` sends; OpenTSDB does not look at it.
-    let tsuids: Vec<&str> = params.all("tsuid").chain(params.all("tsuids").filter(|_| !strict)).collect();
-    let flag = |name: &str| params.has(name);
-    read(&GetParameters {
-        start: Some(params.required("start")?),
-        end: params.last("end"),
-        metrics: &metrics,
-        tsuids: &tsuids,
-        // OpenTSDB reads these from bodies only.
-        timezone: params.last("timezone").filter(|_| !strict),
-        use_calendar: flag("use_calendar") && !strict,
-        padding: flag("padding"),
-        no_annotations: flag("no_annotations"),
-        global_annotations: flag("global_annotations"),
-        show_tsuids: flag("show_tsuids"),
-        ms: flag("ms"),
-        show_query: flag("show_query"),
-        show_stats: flag("show_stats"),
-        show_summary: flag("show_summary"),
-        arrays: flag("arrays"),
-        delete,
-    })
-    .map_err(|cause| ApiError::of_query(&cause, strict))
-}
-
-/// How an answer is written.
-#[derive(Clone, Debug)]
-pub(crate) enum Form {
-    /// The API's JSON.
-    Api,
-    /// Lines of text, as `/q?ascii` has them.
-    Lines,
-    /// Counts, as `/q?json` has them.
-    Counts,
-    /// A picture, as `/q?png` has it.
-    Picture(Arc<Picture>),
-}
-
-impl Form {
-    fn content_type(&self) -> &'static str {
-        match self {
-            Self::Api => JSON,
-            Self::Lines => "text/plain",
-            Self::Counts => "application/json",
-            Self::Picture(_) => "image/png",
-        }
-    }
-
-    /// Says how long a picture may be shown again.
-    fn dress(&self, mut response: Response) -> Response {
-        if let Self::Picture(picture) = self
-            && let Ok(age) = HeaderValue::from_str(&format!("max-age={}", picture.max_age_s))
-        {
-            response.headers_mut().insert(CACHE_CONTROL, age);
-        }
-        response
-    }
 }
 
 /// Checks a request, waits for its turn unless it has a seat, runs it on a thread and gives what it answers.
@@ -350,10 +251,10 @@ impl Work {
             Form::Api => {
                 Answer::new(&self.request, answers, self.strict, self.began).with_globals(globals).write(written, sink)
             }
-            Form::Lines => graph::lines(answers, sink),
+            Form::Lines => lines(answers, sink),
             Form::Counts => {
                 let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                Some(graph::counts(answers, took_ms))
+                Some(counts(answers, took_ms))
             }
             Form::Picture(_) => Some(std::mem::take(png)),
         }
@@ -382,6 +283,7 @@ mod tests {
     use basalt_ingest::Door;
     use http_body_util::BodyExt as _;
 
+    use super::read::SMALL_BYTES_MAX;
     use super::*;
     use crate::config::Config;
 

@@ -11,7 +11,7 @@ use axum::routing::{any, get, post};
 
 use super::error::ApiError;
 use super::{
-    annotation, assets, backup, compact, expression, graph, health, last, logs, page, process, put, query, search,
+    annotation, assets, backup, classic, compact, expression, health, last, logs, page, process, put, query, search,
     service, stats, store, suggest, tree, ts_meta, uid, uid_meta,
 };
 use crate::app::App;
@@ -30,7 +30,7 @@ const NAMED_BELOW: &[(&str, &[&str])] = &[
 pub(crate) fn table(app: &Arc<App>) -> Router {
     let router = Router::new()
         .route("/", get(|| async { super::content::body_of("text/html; charset=UTF-8", page::home()) }))
-        .route("/q", any(graph::classic))
+        .route("/q", any(classic::get))
         .route("/s/{*name}", get(assets::below))
         .route("/favicon.ico", get(assets::favicon))
         .route("/logs", any(logs::recent))
