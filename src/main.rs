@@ -40,6 +40,7 @@ mod room;
 mod seats;
 mod server;
 mod stats;
+mod stop;
 mod store;
 mod telnet;
 mod threads;

@@ -36,6 +36,7 @@ use crate::descriptors;
 use crate::exit::{Exit, Failure};
 use crate::http::Ends;
 use crate::http::quick::{self, Ended, Loops};
+use crate::stop::{Stop, stopped};
 use crate::{http, telnet};
 use hangup::{HungUp, Shared};
 use linger::linger;
@@ -48,15 +49,6 @@ const SEATS_MAX: usize = 1 << 20;
 
 /// Pause after a failed accept (no file descriptors left), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// A flag that is raised once, when the daemon shall end; every connection watches it.
-pub(crate) type Stop = watch::Receiver<bool>;
-
-/// Waits until `stop` is raised. A dropped sender counts: nobody could raise it any more.
-pub(crate) async fn stopped(stop: &mut Stop) {
-    // An error means that the sender is gone, which is the same news.
-    stop.wait_for(|raised| *raised).await.map(drop).unwrap_or_default();
-}
 
 /// The app, once the store is open.
 pub(crate) type Ready = watch::Receiver<Option<Arc<App>>>;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use crate::app::App;
-use crate::server::Stop;
+use crate::stop::Stop;
 
 pub(crate) use put::{PutKind, put_lines, put_points};
 

@@ -44,7 +44,7 @@ use super::{dress, gate, mode};
 use crate::app::App;
 use crate::bodies::Share;
 use crate::room;
-use crate::server::{Stop, stopped};
+use crate::stop::{Stop, stopped};
 use answers::{Writer, try_write, write_all};
 use head::Head;
 pub(crate) use loops::Loops;

@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::{sleep, timeout};
 
-use super::{Stop, stopped};
+use crate::stop::{Stop, stopped};
 
 /// Bytes that are read of a peer who does not stop: no client sends so many.
 const BYTES_MAX: usize = 256 << 20;

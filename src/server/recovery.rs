@@ -16,10 +16,10 @@ use tokio::io::join;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::Stop;
 use super::linger::linger;
 use crate::config::{Config, StoreKind};
 use crate::http::{body_of, not_open, not_ready};
+use crate::stop::Stop;
 
 /// How long one such connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::auth::{Permission, Role};
 use crate::clock;
 use crate::config::Mode;
-use crate::server::{Stop, stopped};
+use crate::stop::{Stop, stopped};
 
 /// Bytes taken from the socket at once, at first.
 const READ_BYTES_MIN: usize = 64 << 10;

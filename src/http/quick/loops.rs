@@ -25,7 +25,7 @@ use tokio::task::yield_now;
 use super::answers::Answerer;
 use super::{Ended, serve};
 use crate::app::App;
-use crate::server::Stop;
+use crate::stop::Stop;
 use crate::threads;
 
 /// Senders of small bodies on a thread before the next one gets any.
