@@ -17,6 +17,7 @@ mod answers;
 mod buffers;
 mod head;
 mod loops;
+mod turn;
 mod wire;
 
 use std::future::poll_fn;
@@ -48,7 +49,7 @@ use crate::stop::{Stop, stopped};
 use answers::{Writer, try_write, write_all};
 use head::Head;
 pub(crate) use loops::Loops;
-use loops::{Bodies, Turn};
+use turn::{Bodies, Turn};
 use wire::Stored;
 
 /// Larger bodies are hyper's, whose buffers are memory mappings of their own. For bodies up to this size such mappings cost too
