@@ -4,7 +4,14 @@ use std::borrow::Cow;
 
 use basalt_ingest::{Problem, RawPoint, RawText, decode_text, parse_import_line};
 
-use super::Refused;
+/// A line that is no point, or whose point is not taken.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// Which line of the file, from 1; none where the point alone is known.
+    pub(crate) line: Option<u64>,
+    /// Why.
+    pub(crate) text: String,
+}
 
 /// Whole lines of a file.
 #[derive(Debug)]

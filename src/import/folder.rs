@@ -14,8 +14,8 @@ use basalt_store::ErrorKind;
 use tokio::runtime::Runtime;
 
 use super::block::{self, Block, Lines};
+use super::target::{Stored, Target, Unstored, is_for_later, stopped};
 use super::turns::{Turn, Turns};
-use super::{Stored, Target, Unstored, is_for_later};
 use crate::app::App;
 use crate::config::{Config, Durability, StoreKind};
 use crate::exit::{Exit, Failure};
@@ -126,7 +126,7 @@ impl Target for Folder {
         let lines = points.len() + problems.len();
         let mut refused: Vec<_> =
             problems.iter().map(|(before, problem)| block.refused(Some(*before), problem)).collect();
-        let turn = self.turns.take(block.ticket).ok_or_else(super::stopped)?;
+        let turn = self.turns.take(block.ticket).ok_or_else(stopped)?;
         let mut offered = self.offer(&points);
         // In the embedded store only what finds no room keeps the others waiting.
         let keeps_order = !self.is_shared();

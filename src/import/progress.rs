@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::block::Block;
+use super::block::{Block, Refused};
+use super::job::{Job, Sum};
 use super::resume::Resume;
 use super::source::Source;
-use super::{Job, Refused, Stored, Sum, Target};
+use super::target::{Stored, Target};
 use crate::exit::{Exit, Failure};
 use crate::progress::ProgressLog;
 

@@ -16,8 +16,8 @@ use basalt_ingest::{RawPoint, RawTags, RawText};
 use serde::{Serialize, Serializer};
 
 use super::block::{self, Block, Lines};
+use super::target::{Stored, Target, Unstored, stopped};
 use super::turns::Turns;
-use super::{Stored, Target, Unstored};
 use crate::exit::{Exit, Failure};
 use crate::peer::{self, Answer, Reader};
 
@@ -94,7 +94,7 @@ impl Remote {
     ///
     /// A new connection that cannot be had now (75).
     fn write(&self, Block { ticket, round, .. }: &Block, request: &[u8]) -> Result<io::Result<()>, Unstored> {
-        let turn = self.writes.take(*ticket).ok_or_else(super::stopped)?;
+        let turn = self.writes.take(*ticket).ok_or_else(stopped)?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if self.reads.is_next(*ticket) {
             // All answers are there, so the server may have closed the connection, by the last of them or for want of requests.
@@ -133,7 +133,7 @@ impl Remote {
 
     /// The answer to a request that was `written`.
     fn read(&self, ticket: u64, written: io::Result<()>) -> Result<Answer, Unstored> {
-        let turn = self.reads.take(ticket).ok_or_else(super::stopped)?;
+        let turn = self.reads.take(ticket).ok_or_else(stopped)?;
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(answers) = reader.as_mut() else {
             turn.pass();
@@ -160,7 +160,7 @@ impl Remote {
 
     /// Has no request to be answered.
     fn skip(&self, ticket: u64) -> Result<(), Failure> {
-        self.reads.take(ticket).ok_or_else(super::stopped)?.pass();
+        self.reads.take(ticket).ok_or_else(stopped)?.pass();
         Ok(())
     }
 }

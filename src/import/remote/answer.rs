@@ -4,7 +4,8 @@ use basalt_ingest::REFUSED_FOR_GOOD;
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
-use crate::import::{Refused, Unstored};
+use crate::import::block::Refused;
+use crate::import::target::Unstored;
 use crate::peer::Answer;
 
 /// How the errors of good points begin that could not be stored now; the others are of bad points, which never will be.
