@@ -3,34 +3,34 @@
 mod columns;
 mod data_times;
 mod derived;
+mod failure;
 mod folder;
 mod hbase;
 #[cfg(test)]
 mod overwrites;
 pub(crate) mod recorded;
 pub(crate) mod series;
+mod settings;
 mod upkeep;
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use basalt_engine::{Engine, EngineOptions, Health, Limits, Stats};
 use basalt_hbase::HBaseStore;
 use basalt_rewrite::HourFold;
-use basalt_schema::{
-    AutoCreate, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, Tsb1, UidDice, UidFilter, UidKind, UidWidth,
-    UidWidths,
-};
+use basalt_schema::{Schema, SchemaConfig, Tsb1};
 use basalt_store::{ErrorKind, Fold, MemoryStore, Store, with_causes};
-use rustix::io::Errno;
 use tokio::sync::watch;
 
 use self::columns::Columns;
+use self::failure::no_tables;
+pub(crate) use self::failure::{exit_of, exit_of_cause, failed, refused};
 use self::folder::DiskSpace;
 pub(crate) use self::folder::{check_no_folders, check_outside, check_target};
+use self::settings::settings;
 pub(crate) use self::upkeep::{backed_up, compacted, compacted_unless_told};
 use crate::clock::WallClock;
-use crate::config::{self, Config, Mode, StoreKind};
+use crate::config::{self, Config, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::progress::meanwhile_logged;
 use crate::room::Room;
@@ -346,68 +346,6 @@ impl OpenTables {
     }
 }
 
-/// A failure of the tables as an end of the process.
-fn no_tables(cause: &basalt_schema::Error) -> Failure {
-    let exit = match cause.kind() {
-        ErrorKind::Invalid => Exit::Config,
-        // It is named by the settings, and nobody makes it but an operator.
-        _ if matches!(cause, basalt_schema::Error::Store(basalt_store::Error::UnknownNamespace { .. })) => Exit::Config,
-        kind => exit_of_cause(kind, cause),
-    };
-    Failure::new(exit, format!("cannot open the tables: {}", with_causes(cause)))
-}
-
-/// The engine's failure as an end of the process.
-pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
-    let todo = match cause {
-        basalt_engine::Error::NoManifest { .. } => {
-            ": keep the folder, and restore a backup into a new one with `basalt restore BACKUP NEW_FOLDER`"
-        }
-        _ => "",
-    };
-    Failure::new(exit_of_engine(cause), with_causes(cause) + todo)
-}
-
-/// A failure of the store or the tables as an end of the process, with what was tried before it.
-pub(crate) fn failed(tried: &str, cause: &basalt_schema::Error) -> Failure {
-    let exit = exit_of_cause(cause.kind(), cause);
-    Failure::new(exit, format!("{tried}: {}", with_causes(cause)))
-}
-
-/// The exit code of the engine's failure.
-fn exit_of_engine(cause: &basalt_engine::Error) -> Exit {
-    match cause {
-        basalt_engine::Error::Locked { .. } => Exit::Locked,
-        _ if cause.is_disk_full() => Exit::TryLater,
-        basalt_engine::Error::Poisoned { .. } => Exit::Disk,
-        _ if cause.is_sync_failure() => Exit::Disk,
-        // A disk that cannot be read is not better later.
-        basalt_engine::Error::Io { source, .. } if Errno::from_io_error(source) == Some(Errno::IO) => Exit::Disk,
-        basalt_engine::Error::Io { .. } => Exit::Failure,
-        _ => exit_of(cause.kind()),
-    }
-}
-
-/// The exit code of a failure of this kind, whatever crate it is of: the engine's own says more than its kind.
-pub(crate) fn exit_of_cause(kind: ErrorKind, cause: &(dyn std::error::Error + 'static)) -> Exit {
-    type Shared = Arc<dyn std::error::Error + Send + Sync>;
-    let mut causes = std::iter::successors(Some(cause), |cause| cause.source());
-    let engine = causes.find_map(|cause| match cause.downcast_ref::<Shared>() {
-        Some(shared) => shared.downcast_ref(),
-        None => cause.downcast_ref(),
-    });
-    engine.map_or_else(|| exit_of(kind), exit_of_engine)
-}
-
-/// The exit code of a failure of this kind.
-pub(crate) fn exit_of(kind: ErrorKind) -> Exit {
-    match kind {
-        ErrorKind::Corrupt => Exit::Damage,
-        ErrorKind::ReadOnly | ErrorKind::Throttled | ErrorKind::Unavailable => Exit::TryLater,
-        _ => Exit::Failure,
-    }
-}
-
 /// What the data folder of a configuration is opened with.
 pub(crate) fn folder_options(config: &Config) -> EngineOptions {
     let mut options = EngineOptions::new(&config.store.data_dir);
@@ -454,75 +392,6 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
 /// *Cost*: reads the file that `rollups.config` names.
 pub(crate) fn warnings(config: &Config) -> Vec<String> {
     derived::rollups(config).ok().flatten().map_or_else(Vec::new, |rollups| derived::warnings(&rollups))
-}
-
-/// The settings of OpenTSDB's tables, with what is kept beside points.
-fn settings(config: &Config) -> Result<SchemaConfig, Failure> {
-    let mut schema = schema_config(config)?;
-    schema.histogram_id = derived::histogram_id(config)?;
-    schema.rollups = derived::rollups(config)?;
-    Ok(schema)
-}
-
-fn schema_config(whole: &Config) -> Result<SchemaConfig, Failure> {
-    let config = &whole.schema;
-    let wrong = |cause: basalt_schema::Error| Failure::config(format!("settings of `schema`: {cause}"));
-    let width = |bytes| UidWidth::new(bytes).map_err(wrong);
-    Ok(SchemaConfig {
-        data_table: config.data_table.clone(),
-        uid_table: config.uid_table.clone(),
-        tree_table: config.tree_table.clone(),
-        meta_table: config.meta_table.clone(),
-        uid_cache_entries: config.uid_cache_entries,
-        widths: UidWidths {
-            metric: width(config.uid_width_metric)?,
-            tagk: width(config.uid_width_tagk)?,
-            tagv: width(config.uid_width_tagv)?,
-        },
-        salting: match config.salt_width {
-            0 => Salting::NONE,
-            bytes => Salting::new(bytes, config.salt_buckets.into()).map_err(wrong)?,
-        },
-        auto_create: AutoCreate {
-            metric: config.auto_create_metrics,
-            tagk: config.auto_create_tagks,
-            tagv: config.auto_create_tagvs,
-        },
-        tags_max: config.max_tags.into(),
-        extra_characters: config.allow_specialchars.clone(),
-        // The keys that the standard library draws from the operating system, anew for each number.
-        random_metrics: whole.uid.random_metrics.then(|| UidDice::new(|| RandomState::new().hash_one(0))),
-        uid_filter: uid_filter(&whole.uid)?,
-        realtime: Realtime {
-            names: whole.meta.realtime_uid,
-            series: whole.meta.realtime_ts,
-            count: whole.meta.tsuid_incrementing,
-            track: whole.meta.tsuid_tracking,
-            trees: whole.meta.tree_processing,
-            strict: whole.compat.strict,
-        },
-        clock: Arc::new(WallClock),
-        appends: config.enable_appends,
-        repair_appends: config.repair_appends && whole.server.mode != Mode::ReadOnly,
-        data_times: (config.use_otsdb_timestamp && !config.enable_appends).then_some(if config.use_max_value {
-            LargerOrSmaller::Larger
-        } else {
-            LargerOrSmaller::Smaller
-        }),
-        ..SchemaConfig::default()
-    })
-}
-
-fn uid_filter(config: &config::Uid) -> Result<UidFilter, Failure> {
-    if !config.filter {
-        return Ok(UidFilter::none());
-    }
-    let patterns = [&config.metric_patterns, &config.tagk_patterns, &config.tagv_patterns];
-    let filter = UidKind::ALL
-        .into_iter()
-        .zip(patterns)
-        .try_fold(UidFilter::none(), |filter, (kind, patterns)| filter.with(kind, patterns, &config.pattern_delimiter));
-    filter.map_err(|cause| Failure::config(format!("settings of `uid`: {cause}")))
 }
 
 #[cfg(test)]

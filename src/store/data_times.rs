@@ -7,6 +7,7 @@ use basalt_rewrite::HourFold;
 use basalt_schema::{DATA_FAMILY, LargerOrSmaller, Schema, SchemaConfig};
 use basalt_store::{ErrorKind, Store, TableName, with_causes};
 
+use super::failure::no_tables;
 use crate::exit::Failure;
 
 /// Takes what the data table says into the settings, if it is there and says it.
@@ -15,7 +16,7 @@ use crate::exit::Failure;
 ///
 /// Exit code 3: settings that say otherwise, as those of a server that was not started on the table yet. The store's own.
 pub(super) fn take(store: &dyn Store, schema: &mut SchemaConfig) -> Result<(), Failure> {
-    let kept = kept(store, &schema.data_table).map_err(|cause| super::no_tables(&cause))?;
+    let kept = kept(store, &schema.data_table).map_err(|cause| no_tables(&cause))?;
     let Some(fold) = kept else { return Ok(()) };
     if schema.data_times.is_some() && schema.data_times != fold.data_times() {
         let (table, kept, set) = (&schema.data_table, winner(fold.data_times()), winner(schema.data_times));

@@ -6,7 +6,7 @@ use basalt_store::{Columns, ErrorKind, Filter, ListOperator, Scan, Store, TableN
 
 use crate::config;
 use crate::exit::{Exit, Failure};
-use crate::store::exit_of;
+use crate::store::failure::exit_of;
 
 /// How many rows of a table tell whether its settings fit.
 const ROWS_LOOKED_AT: u64 = 100;

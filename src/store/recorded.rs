@@ -4,6 +4,7 @@
 use basalt_schema::{Schema, SchemaConfig, UidWidth};
 use basalt_store::Store;
 
+use super::failure::no_tables;
 use crate::config::Config;
 use crate::exit::Failure;
 
@@ -14,7 +15,7 @@ use crate::exit::Failure;
 /// The store's own.
 pub(super) fn take(store: &dyn Store, config: &Config, schema: &mut SchemaConfig) -> Result<(), Failure> {
     let is_set = |setting: &str| config.is_set(&format!("schema.{}", setting.replace('.', "_")));
-    Schema::take_recorded(store, schema, is_set).map_err(|cause| super::no_tables(&cause))
+    Schema::take_recorded(store, schema, is_set).map_err(|cause| no_tables(&cause))
 }
 
 /// Has the configuration tell what is in force.

@@ -4,8 +4,11 @@ use std::io;
 
 use basalt_engine::Workers;
 use basalt_engine::io::{IoOp, SimFs};
+use basalt_schema::UidKind;
+use rustix::io::Errno;
 
 use super::*;
+use crate::config::Mode;
 
 fn memory() -> Config {
     let mut config = Config::default();
