@@ -13,6 +13,7 @@
 
 mod copy;
 mod digest;
+mod job;
 mod plan;
 mod progress;
 mod verify;
@@ -20,47 +21,12 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
-use basalt_schema::SchemaConfig;
-use basalt_store::{Store, Timestamp, with_causes};
-
+use self::job::at;
+pub(crate) use self::job::{End, Job, PATIENCE};
 use self::plan::TablePair;
 use self::progress::{Memory, Shown};
 use self::verify::Same;
 use crate::exit::{Exit, Failure};
-use crate::store::exit_of_cause;
-
-/// [`Job::patience`] of the command.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
-
-/// A store with tables of OpenTSDB's, as one of the two ends.
-#[derive(Debug)]
-pub(crate) struct End {
-    /// What a person calls it.
-    pub(crate) name: String,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) schema: SchemaConfig,
-}
-
-/// What is to be done.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) source: End,
-    pub(crate) target: End,
-    /// The file that remembers how far the copy is.
-    pub(crate) progress: PathBuf,
-    /// Rows of the target that are there already are no reason to stop.
-    pub(crate) into_filled: bool,
-    /// Compare only what both ends hold.
-    pub(crate) only_verify: bool,
-    /// When it began.
-    pub(crate) now: Timestamp,
-    /// How long rows that find no room in the target are sent again.
-    pub(crate) patience: Duration,
-}
 
 /// What was done.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -184,9 +150,4 @@ fn is_empty(job: &Job, pair: &TablePair) -> Result<bool, Failure> {
     let mut scanner = job.target.store.scan(&pair.to, scan).map_err(|cause| at(&job.target, &cause))?;
     let first = scanner.next_wait().transpose().map_err(|cause| at(&job.target, &cause))?;
     Ok(first.is_none())
-}
-
-/// A store's error with the end that it is of.
-fn at(end: &End, cause: &basalt_store::Error) -> Failure {
-    Failure::new(exit_of_cause(cause.kind(), cause), format!("{}: {}", end.name, with_causes(cause)))
 }

@@ -10,9 +10,9 @@ use basalt_store::{
 use bytes::Bytes;
 
 use super::digest::{Digester, Joiner};
+use super::job::{Job, at};
 use super::plan::{self, TablePair};
 use super::progress::{Memory, Shown, TableState};
-use super::{Job, at};
 use crate::exit::{Exit, Failure};
 use crate::threads;
 

@@ -6,7 +6,7 @@ use basalt_rewrite::HourFold;
 use basalt_schema::{KeyLayout, Rollups, SchemaConfig};
 use basalt_store::{ErrorKind, Fold as _, TableName, with_causes};
 
-use super::{End, Job, at};
+use super::job::{End, Job, at};
 use crate::exit::Failure;
 
 /// How long a copy and its comparison may take in which cells expire.

@@ -1,12 +1,15 @@
 //! Copies between memory and embedded stores: what comes out, what is refused, and what a copy that ended early leaves.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use basalt_engine::{Engine, EngineOptions};
 use basalt_rewrite::HourFold;
-use basalt_schema::{APPEND_QUALIFIER, KeyLayout, Salting, Schema, Tsuid};
+use basalt_schema::{APPEND_QUALIFIER, KeyLayout, Salting, Schema, SchemaConfig, Tsuid};
 use basalt_store::{
-    Compaction, Durability, ManualClock, MemoryStore, MutationBatch, RowChange, Scan, TableName, Timestamp, Trigger,
+    Compaction, Durability, ManualClock, MemoryStore, MutationBatch, RowChange, Scan, Store, TableName, Timestamp,
+    Trigger,
 };
 
 use super::*;

@@ -3,9 +3,9 @@
 use basalt_store::{Scan, Timestamp};
 
 use super::digest::{Digest, Digester};
+use super::job::{End, Job, at};
 use super::plan::{self, TablePair};
 use super::progress::{Shown, TableState};
-use super::{End, Job, at};
 use crate::exit::{Exit, Failure};
 
 /// Bytes of a batch, about.
