@@ -3,6 +3,7 @@
 //!
 //! Where OpenTSDB answers 500 to a request that is wrong, only `strict` does.
 
+mod named;
 mod rules;
 mod trials;
 
@@ -19,6 +20,7 @@ use super::fields::Fault;
 use super::json;
 use crate::app::App;
 use crate::clock;
+use named::{bytes_of, no_tree, tree_id, unsupported};
 
 /// A tree as a request names it.
 #[derive(Debug, Default)]
@@ -125,15 +127,6 @@ fn branch_id(hex: &str) -> Result<Vec<u8>, Fault> {
     bytes_of(hex).ok_or_else(|| format!("contains illegal character for hexBinary: {hex}"))
 }
 
-/// Hex of either case; a missing leading zero is taken as there.
-fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    let digits = hex.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()));
-    let digits: Vec<u8> =
-        (hex.chars().count() % 2 == 1).then_some(Some(0)).into_iter().chain(digits).collect::<Option<_>>()?;
-    let (pairs, _) = digits.as_chunks::<2>();
-    Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
-}
-
 impl TreeRequest {
     fn of_params(call: &Call) -> Result<Self, ApiError> {
         let text = |name: &str| call.params.text(name);
@@ -192,23 +185,6 @@ fn is_true(text: &str) -> bool {
 
 fn now_s() -> i64 {
     i64::try_from(clock::now_ms() / 1000).unwrap_or(0)
-}
-
-/// The parameter `treeid`; 0 for none.
-fn tree_id(call: &Call) -> Result<i64, ApiError> {
-    call.params.last("treeid").map_or(Ok(0), |text| number(text, "Unable to parse 'tree' value").map(i64::from))
-}
-
-fn number(text: &str, message: &str) -> Result<i32, ApiError> {
-    text.parse().map_err(|_| ApiError::bad_with(message, format!("For input string: \"{text}\"")))
-}
-
-fn no_tree(id: i64) -> ApiError {
-    ApiError::not_found(&format!("Unable to locate tree: {id}"))
-}
-
-fn unsupported() -> ApiError {
-    ApiError::bad("Unsupported HTTP request method")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::super::call::{Call, mode_of};
 use super::super::error::{self, ApiError};
 use super::super::fields::{Fault, Fields};
 use super::super::json;
-use super::{no_tree, number, tree_id, unsupported};
+use super::named::{no_tree, number, tree_id, unsupported};
 use crate::app::App;
 
 /// Rules that one call may bring.

@@ -13,7 +13,7 @@ use super::super::call::Call;
 use super::super::error::ApiError;
 use super::super::fields::Fields;
 use super::super::json::{self, Rest};
-use super::{bytes_of, no_tree, number, unsupported};
+use super::named::{bytes_of, no_tree, number, unsupported};
 use crate::app::App;
 
 /// Series that one call may name.
