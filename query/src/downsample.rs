@@ -18,8 +18,8 @@ pub(crate) use kernel::{begins_at_multiples, buckets, buckets_len, downsample, f
 pub(crate) use rollups::downsample_rollups;
 pub(crate) use row::RowDownsample;
 
+use crate::duration::{Duration, parse_duration, parse_duration_as};
 use crate::error::DownsampleFault;
-use crate::time::{Duration, parse_duration, parse_duration_as};
 use crate::{Aggregator, Compat, Error, Result};
 
 /// Counts beyond this are no calendar interval; it keeps dates within the range that can be computed with.

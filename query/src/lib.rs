@@ -7,7 +7,7 @@
 //!
 //! | word of the drawing | file |
 //! |---|---|
-//! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
+//! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`duration`](parse_duration), [`zone`](parse_zone), [`filter`](TagFilter) |
 //! | plan | `plan`, `window`, `hours`, `rollup` |
 //! | fan-out | `fetch`, `workers`, `get_size`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
 //! | span | `span`, `series_data` |
@@ -31,6 +31,7 @@ mod dataset;
 mod delete;
 mod discover;
 mod downsample;
+mod duration;
 mod engine;
 mod error;
 mod expression;
@@ -65,11 +66,13 @@ mod span;
 mod time;
 mod window;
 mod workers;
+mod zone;
 
 pub use aggregate::{Aggregator, Interpolation, Percentile, PercentileRule};
 pub use answer::{Held, Number, Point, ScanStats, Series, SeriesAnnotation, Steps, SubAnswer};
 pub use cancel::Cancel;
 pub use downsample::{Downsample, Fill, Interval};
+pub use duration::{Duration, Unit, parse_duration};
 pub use engine::QueryEngine;
 pub use error::{
     DownsampleFault, DurationFault, Error, ExpressionFault, FilterFault, FormulaFault, GrammarFault, HistogramFault,
@@ -88,4 +91,5 @@ pub use request::{
     FILTERS_MAX, GetParameters, HistogramQuery, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source,
     SubQuery, SubQueryPlan,
 };
-pub use time::{Duration, TimeContext, Unit, parse_duration, parse_time, parse_zone};
+pub use time::{TimeContext, parse_time};
+pub use zone::parse_zone;

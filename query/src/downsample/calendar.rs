@@ -7,7 +7,8 @@
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveTime, TimeZone, Timelike, Weekday};
 use chrono_tz::Tz;
 
-use crate::time::{Duration, Unit, resolve_local};
+use crate::duration::{Duration, Unit};
+use crate::zone::resolve_local;
 
 /// The day a week begins with: the server locale's in OpenTSDB, that of the United States here.
 const WEEK_START: Weekday = Weekday::Sun;
@@ -186,7 +187,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::time::{parse_duration, parse_zone};
+    use crate::duration::parse_duration;
+    use crate::zone::parse_zone;
 
     const START_MS: i64 = 1_700_000_000_123;
 

@@ -12,8 +12,8 @@ use super::Interval;
 use super::bucket_value::{BucketValue, EXACT_LEN_BITS, exact_sum};
 use super::calendar::Bucket;
 use crate::aggregate::{Aggregator, PercentileRule};
+use crate::duration::Duration;
 use crate::span::Span;
-use crate::time::Duration;
 
 /// Milliseconds of a row.
 const ROW_MS: i64 = BaseTime::SPAN_MS as i64;
@@ -193,8 +193,8 @@ mod tests {
     use crate::aggregate::{PercentileRule, to_double};
     use crate::answer::Number;
     use crate::span::Span;
-    use crate::time::parse_zone;
     use crate::window::Window;
+    use crate::zone::parse_zone;
 
     use super::*;
 

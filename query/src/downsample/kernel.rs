@@ -4,8 +4,8 @@ use super::bucket_value::BucketValue;
 use super::calendar::Bucket;
 use super::{Downsample, Fill, Interval};
 use crate::aggregate::PercentileRule;
+use crate::duration::Unit;
 use crate::span::Span;
-use crate::time::Unit;
 use crate::window::Window;
 
 /// Downsamples one series. Points of buckets that begin before the scan do not count.

@@ -8,8 +8,8 @@ use super::*;
 use crate::aggregate::PercentileRule;
 use crate::answer::Number;
 use crate::span::Span;
-use crate::time::parse_zone;
 use crate::window::Window;
+use crate::zone::parse_zone;
 
 const HOUR: i64 = 1_356_998_400;
 

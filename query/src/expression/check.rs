@@ -5,8 +5,10 @@ use std::collections::{HashMap, HashSet};
 use super::join::Rule;
 use super::program::Program;
 use super::request::{Downsampler, Expression, ExpressionRequest, FilterSet, Join, Metric, Operator, Output, Time};
+use crate::duration::parse_duration_as;
 use crate::error::ExpressionFault;
-use crate::time::{TimeContext, parse_duration_as, parse_time, parse_zone};
+use crate::time::{TimeContext, parse_time};
+use crate::zone::parse_zone;
 use crate::{Aggregator, Error, Options, Query, QueryRequest, Result, SUB_QUERIES_MAX, SubQuery};
 
 /// How many expressions a request may have. Metrics are bounded as sub queries are.

@@ -8,7 +8,8 @@ use crate::error::{FilterFault, HistogramFault};
 use crate::filter::{FilterKind, TagFilter, fault};
 use crate::float_text::float_text;
 use crate::limits::Limits;
-use crate::time::{TimeContext, parse_time, parse_zone};
+use crate::time::{TimeContext, parse_time};
+use crate::zone::parse_zone;
 use crate::{Aggregator, Compat, Error, Options, Result};
 
 /// The largest instant that OpenTSDB takes.
