@@ -10,134 +10,23 @@
 //! that may not be mended is not folded. *Source*: OpenTSDB 2.4 `Fsck`, with its words and its counters (rule C-FSCK);
 //! it loses integers that need 8 bytes when it folds a row, which must never happen here.
 
+mod options;
+mod row;
 mod value;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+pub use options::{RowFsckCounts, RowFsckOptions};
+pub use row::RowMend;
 
-use basalt_store::Timestamp;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use row::{Dp, Row, turns_of};
 
 use crate::append::AppendedPoints;
 use crate::compacted::CompactedPoints;
-use crate::row::Written;
-use crate::row::ties::{Placed, turns};
 use crate::{
-    ColumnKind, CompactedCell, Finding, KeyLayout, LargerOrSmaller, Qualifier, RowCell, Severity, StoredPoint, Value,
-    ValueBytes, hex,
+    ColumnKind, Finding, KeyLayout, LargerOrSmaller, Qualifier, RowCell, Severity, StoredPoint, ValueBytes, hex,
 };
-
-/// What may be mended, and how. All off: nothing is changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line, as in OpenTSDB")]
-pub struct RowFsckOptions {
-    /// Mends at all.
-    pub fix: bool,
-    /// Folds every row.
-    pub compact: bool,
-    /// Resolves duplicates.
-    pub resolve_duplicates: bool,
-    /// Of duplicates the oldest write stays instead of the newest.
-    pub first_write_wins: bool,
-    /// Of duplicates the larger or the smaller stays, as readers see it, where cells do not tell which is newer.
-    pub data_times: Option<LargerOrSmaller>,
-    /// Deletes rows whose UIDs have no names.
-    pub delete_orphans: bool,
-    /// Deletes columns that nobody knows.
-    pub delete_unknown_columns: bool,
-    /// Deletes points whose values cannot be read; those that readers can read, by their own length, are written anew.
-    pub delete_bad_values: bool,
-    /// Deletes rows whose keys are none.
-    pub delete_bad_rows: bool,
-    /// Deletes compacted cells that cannot be read.
-    pub delete_bad_compacts: bool,
-    /// The one histogram codec that is known; cells of others are told of, as are all when there is none.
-    pub histogram_id: Option<u8>,
-}
-
-/// What was met and what was mended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(missing_docs, reason = "each is OpenTSDB's counter of that name")]
-pub struct RowFsckCounts {
-    pub cells: u64,
-    pub rows: u64,
-    pub valid_points: u64,
-    pub annotations: u64,
-    pub appends: u64,
-    pub bad_keys: u64,
-    pub bad_keys_fixed: u64,
-    pub duplicates: u64,
-    pub duplicates_fixed: u64,
-    pub orphans: u64,
-    pub orphans_fixed: u64,
-    pub future: u64,
-    pub unknown: u64,
-    pub unknown_fixed: u64,
-    pub bad_values: u64,
-    pub bad_values_deleted: u64,
-    pub bad_encodings: u64,
-    pub bad_encodings_fixed: u64,
-    pub fixable_compacts: u64,
-    pub bad_compacts: u64,
-    pub bad_compacts_deleted: u64,
-    pub vle: u64,
-    pub vle_fixed: u64,
-    pub vle_bytes: u64,
-    #[doc = "Not OpenTSDB's: errors of compacted cells, in their order or last byte, that a fold wrote right."]
-    pub compacts_folded: u64,
-}
-
-impl RowFsckCounts {
-    /// All errors.
-    pub const fn errors(&self) -> u64 {
-        self.bad_keys
-            + self.duplicates
-            + self.orphans
-            + self.unknown
-            + self.bad_values
-            + self.bad_compacts
-            + self.fixable_compacts
-            + self.bad_encodings
-    }
-
-    /// Those of them that were mended, as OpenTSDB counts: without compacted cells.
-    pub const fn fixed(&self) -> u64 {
-        self.bad_keys_fixed
-            + self.duplicates_fixed
-            + self.orphans_fixed
-            + self.unknown_fixed
-            + self.bad_encodings_fixed
-            + self.bad_values_deleted
-    }
-
-    /// Those of them that were mended.
-    pub const fn mended(&self) -> u64 {
-        self.fixed() + self.bad_compacts_deleted + self.compacts_folded
-    }
-}
-
-/// What mends a row.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RowMend {
-    /// The whole row goes.
-    pub delete_row: bool,
-    /// Columns that go.
-    pub deletes: BTreeSet<Vec<u8>>,
-    /// Columns that are put, with value and time, the store's own where there is none; none is among `deletes`.
-    pub puts: BTreeMap<Vec<u8>, (Vec<u8>, Option<Timestamp>)>,
-}
-
-impl RowMend {
-    /// Whether the row stays as it is.
-    pub fn is_empty(&self) -> bool {
-        !self.delete_row && self.deletes.is_empty() && self.puts.is_empty()
-    }
-
-    fn delete(&mut self, qualifier: &[u8]) {
-        if !self.puts.contains_key(qualifier) {
-            self.deletes.insert(qualifier.to_vec());
-        }
-    }
-}
 
 /// Checks rows one by one.
 ///
@@ -158,79 +47,6 @@ pub struct RowFsck {
     options: RowFsckOptions,
     counts: RowFsckCounts,
     findings: Vec<Finding>,
-}
-
-/// A point of a row and the cell that it lies in.
-#[derive(Debug, Clone, Copy)]
-struct Dp<'a> {
-    cell: RowCell<'a>,
-    point: StoredPoint<'a>,
-    compacted: bool,
-    position: usize,
-}
-
-impl Dp<'_> {
-    /// When it was written; the greater is the newer, by the same order as readers' ([`crate::row`]).
-    fn written(&self) -> Written {
-        Written { timestamp: self.cell.timestamp, seq: self.cell.seq, lone: !self.compacted }
-    }
-
-    /// Its value as readers compare it; those that cannot be read give way anyway.
-    fn double(&self) -> f64 {
-        match Value::decode(self.point.qualifier.kind, self.point.value) {
-            #[expect(clippy::cast_precision_loss, reason = "readers compare them so")]
-            Some(Value::Int(value)) => value as f64,
-            Some(Value::Float(value)) => value,
-            None => 0.0,
-        }
-    }
-
-    /// Whether it cannot be known what its value was.
-    fn is_bad(&self) -> bool {
-        matches!(value::check(self.point.qualifier.kind, self.point.value), value::Verdict::Bad { .. })
-    }
-}
-
-/// The row under check.
-#[derive(Debug, Default)]
-struct Row<'a> {
-    points: BTreeMap<u32, Vec<Dp<'a>>>,
-    points_count: usize,
-    has_compacted: bool,
-    /// An append cell has one time for all its points: which of them is newer than another cell's must not change.
-    has_appended: bool,
-    /// An error that may not be mended: the row is not folded.
-    unmended: bool,
-    /// Duplicates that go with the fold.
-    duplicates_folded: u64,
-    /// Errors of compacted cells that only a fold mends.
-    compacts_folded: u64,
-    folded: CompactedCell,
-    mend: RowMend,
-}
-
-impl<'a> Row<'a> {
-    fn take(&mut self, cell: RowCell<'a>, point: StoredPoint<'a>, compacted: bool) {
-        let dp = Dp { cell, point, compacted, position: self.points_count };
-        self.points_count += 1;
-        self.points.entry(point.qualifier.offset_ms).or_default().push(dp);
-    }
-}
-
-/// The turn of each point as readers take them; empty where no instant has two.
-fn turns_of(points: &BTreeMap<u32, Vec<Dp<'_>>>) -> Vec<usize> {
-    if points.values().all(|same| same.len() == 1) {
-        return Vec::new();
-    }
-    let mut dps: Vec<_> = points.values().flatten().collect();
-    dps.sort_by_key(|dp| dp.position);
-    let mut cell = 0;
-    let place = |(at, dp): (usize, &&Dp<'_>)| {
-        let before = at.checked_sub(1).and_then(|before| dps.get(before));
-        cell += usize::from(before.is_some_and(|before| before.cell.qualifier != dp.cell.qualifier));
-        Placed { cell, offset_ms: dp.point.qualifier.offset_ms, written: dp.written() }
-    };
-    turns(&dps.iter().enumerate().map(place).collect::<Vec<_>>())
 }
 
 impl RowFsck {

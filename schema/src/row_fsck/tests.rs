@@ -1,6 +1,6 @@
 //! Rule C-FSCK: each kind of damage that OpenTSDB's fsck knows is found, left alone without `fix`, and mended with it.
 
-use basalt_store::SeqNo;
+use basalt_store::{SeqNo, Timestamp};
 use proptest::prelude::Strategy as _;
 
 use super::*;
