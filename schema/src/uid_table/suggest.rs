@@ -3,7 +3,8 @@
 use basalt_store::{Columns, Scan};
 use bytes::Bytes;
 
-use super::{COUNTER_ROW, UidTable, decode_name, latin_1};
+use super::stored::latin_1;
+use super::{COUNTER_ROW, UidTable, decode_name};
 use crate::Result;
 use crate::tables::UID_ID_FAMILY;
 

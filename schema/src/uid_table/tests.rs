@@ -6,8 +6,10 @@ use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use basalt_store::{
-    Clock, ErrorKind, ManualClock, MemoryStore, MutationBatch, Pending, RowChange, Scan, Timestamp, Trigger,
+    Clock, ErrorKind, Get, ManualClock, MemoryStore, MutationBatch, Pending, RowBatch, RowChange, Scan, Timestamp,
+    Trigger,
 };
+use bytes::Bytes;
 
 use super::*;
 use crate::uids::Uids;
