@@ -10,7 +10,7 @@
 //! are a body that does not parse, a sender who may not store, and a body that does not fit beside others.
 //!
 //! Bound: a connection holds one body of at most [`BODY_BYTES_MAX`] and what came behind it. From 1 MiB on, or from less where
-//! memory is scarce, it has a share of what all bodies may hold ([`BodyPool`](super::BodyPool)), as hyper's bodies have; below,
+//! memory is scarce, it has a share of what all bodies may hold ([`BodyPool`](crate::bodies::BodyPool)), as hyper's bodies have; below,
 //! connections times as much are the bound.
 
 mod answers;
