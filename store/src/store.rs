@@ -14,7 +14,8 @@ use crate::{
 ///
 /// **Atomicity** is by row: all changes of one row entry of a batch are seen together or not at all, across families.
 /// **Visibility**: a reader never sees a change that a crash could still take back, but for changes written below
-/// [`Durability::Fsync`](crate::Durability::Fsync), which are seen at once; whoever was answered reads what they wrote. **Read-modify-write** ([`Store::increment`], [`Store::append`],
+/// [`Durability::Fsync`](crate::Durability::Fsync), which are seen at once; whoever was answered reads what they wrote.
+/// **Read-modify-write** ([`Store::increment`], [`Store::append`],
 /// [`Store::check_and_mutate`]) sees earlier changes of the row even before they are synced, and its answer waits for
 /// all of them. **Log order**: a change answered at level `Fsync` makes every change that this store took before it
 /// durable too, so that steps may be written `Async` and the last one synced.
