@@ -252,11 +252,12 @@ fn word(bytes: &[u8]) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::id::FamilyId;
 
-    fn entry(qualifier: &[u8], arena: &mut Arena) -> NewEntry {
+    /// A put of an empty value.
+    pub(in crate::memtable) fn entry(qualifier: &[u8], arena: &mut Arena) -> NewEntry {
         let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(7));
         NewEntry::keep(&LoggedCell { family, kind, timestamp, qualifier, value: b"" }, SeqNo(9), arena).0
     }

@@ -230,15 +230,11 @@ mod tests {
 
     use basalt_store::{SeqNo, Timestamp};
 
+    use super::super::entry::tests::entry;
     use super::*;
     use crate::id::FamilyId;
     use crate::io::{Rng, SplitMix};
     use crate::mutation::LoggedCell;
-
-    fn entry(qualifier: &[u8], arena: &mut Arena) -> NewEntry {
-        let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(7));
-        NewEntry::keep(&LoggedCell { family, kind, timestamp, qualifier, value: b"" }, SeqNo(9), arena).0
-    }
 
     /// Cells that come in order for a while and then do not, of short and long qualifiers, are in their order.
     #[test]

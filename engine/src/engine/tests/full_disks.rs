@@ -1,4 +1,4 @@
-//! Starts on a disk that is full.
+//! Starts and flushes on a disk that is full.
 
 use std::path::Path;
 
@@ -168,4 +168,28 @@ fn what_was_acknowledged_before_it_was_logged_outlives_a_close_on_a_full_disk() 
         assert_eq!(scan(&engine, Scan::all()).len(), taken as usize + 40, "{after_calls:?}");
         engine.verify().unwrap();
     }
+}
+
+/// A full disk that is tried again and again does not fill up by our own doing.
+#[test]
+fn a_flush_that_meets_a_full_disk_leaves_no_file_behind() {
+    let fs = SimFs::new(1);
+    let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+    options.limits.reserve_bytes = 0;
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    let pending = put(&engine, "r", &"v".repeat(2000));
+    engine.pump().unwrap();
+    pending.wait().unwrap();
+    let used = fs.used_bytes();
+    let mut refused = 0;
+    for more in (0..).step_by(16) {
+        fs.set_capacity(used + more);
+        if engine.flush(&name()).is_ok() {
+            break;
+        }
+        refused += 1;
+        assert_eq!(fs.used_bytes(), used, "with {more} bytes free");
+    }
+    assert!(refused > 20, "{refused}");
 }
