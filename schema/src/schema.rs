@@ -47,6 +47,17 @@ pub struct Schema {
     realtime_failures: AtomicU64,
 }
 
+/// What tables are opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// All there is: those that are absent are made.
+    Serve,
+    /// To read or mend: none is made, and no counter raised.
+    Read,
+    /// To give names their UIDs: those that are absent are made.
+    Assign,
+}
+
 /// A series in names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesNames {
@@ -67,7 +78,7 @@ impl Schema {
     /// `Invalid`: table names that the store refuses, salt and UID widths other than those the tables were made with, a table without
     /// one of its families, or a table of points without that of UIDs, which is not made then. The store's own.
     pub fn open(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
-        Self::over(store, config, true, Tables::open)
+        Self::over(store, config, Purpose::Serve)
     }
 
     /// As [`Schema::open`] for one who only reads or mends: makes no table and raises no counter of UIDs.
@@ -77,7 +88,29 @@ impl Schema {
     /// # Errors
     /// As [`Schema::open`]. `NotFound`: the table of points, of UIDs or of rollups is absent.
     pub fn open_existing(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
-        Self::over(store, config, false, Tables::find)
+        Self::over(store, config, Purpose::Read)
+    }
+
+    /// As [`Schema::open_existing`] for one who works on names and rows: no series is read, and no log of the index written. From here
+    /// on the tables count as [shared](SchemaConfig::is_shared), so that who asks for series all the same has them read from row keys.
+    ///
+    /// *Cost*: reads no row.
+    ///
+    /// # Errors
+    /// As [`Schema::open_existing`].
+    pub fn open_without_series(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
+        Self::over(store, SchemaConfig { is_shared: true, ..config }, Purpose::Read)
+    }
+
+    /// As [`Schema::open`] for one who gives names their UIDs, and writes no rows of points: as [`Schema::open_without_series`] where the
+    /// index's log tells that no name was lost, and UIDs are given out by the counter.
+    ///
+    /// *Cost*: the log's bytes; as [`Schema::open`] where it does not tell.
+    ///
+    /// # Errors
+    /// As [`Schema::open`].
+    pub fn open_to_assign(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
+        Self::over(store, config, Purpose::Assign)
     }
 
     /// Checks the settings that those of the tables record that are there. Makes none and reads no row.
@@ -109,28 +142,36 @@ impl Schema {
         Tables::named(config)?.keep_fold(store, config)
     }
 
-    fn over(
-        store: Arc<dyn Store>,
-        config: SchemaConfig,
-        is_assigning: bool,
-        tables_ready: impl Fn(&Tables, &dyn Store, &SchemaConfig) -> Result<()>,
-    ) -> Result<Self> {
+    fn over(store: Arc<dyn Store>, mut config: SchemaConfig, purpose: Purpose) -> Result<Self> {
         let width = config.widths.metric.bytes();
         if config.random_metrics.is_some() && width > UidDice::WIDTH_MAX {
             return Err(Error::RandomWidth { width, max: UidDice::WIDTH_MAX });
         }
         let tables = Tables::named(&config)?;
-        tables_ready(&tables, &*store, &config)?;
+        match purpose {
+            Purpose::Read => tables.find(&*store, &config)?,
+            Purpose::Serve | Purpose::Assign => tables.open(&*store, &config)?,
+        }
         let layout = KeyLayout { salting: config.salting, widths: config.widths };
+        let mut is_doubtful = false;
+        if purpose == Purpose::Assign && !config.is_shared && config.random_metrics.is_none() {
+            let rows = Rows { store: &*store, tables: tables_of_series(&tables, &config), layout };
+            config.is_shared = Keeping::is_whole(&rows);
+            // By now what was damaged of it is cut off, and it reads as if it were whole.
+            is_doubtful = !config.is_shared;
+        }
         let rules = Arc::new(NameRules::new(&config.extra_characters, config.tags_max));
         let uids = Uids::new(&store, &tables.uid, &config, &rules);
         let mut index = SeriesIndex::new(config.widths, config.series_max);
-        let (keeping, rebuilt) = if config.is_shared {
+        let (keeping, mut rebuilt) = if config.is_shared {
             Default::default()
         } else {
             let rows = Rows { store: &*store, tables: tables_of_series(&tables, &config), layout };
             Keeping::open(&mut index, &rows, &tables.uid)?
         };
+        if is_doubtful && rebuilt.log == LogRead::Whole {
+            rebuilt.log = LogRead::Cut;
+        }
         let (departures, uids_found, live_trees, realtime_failures) = Default::default();
         let mut schema = Self {
             store,
@@ -144,7 +185,7 @@ impl Schema {
             departures,
             rebuilt,
             uids_found,
-            is_assigning,
+            is_assigning: purpose != Purpose::Read,
             live_trees,
             realtime_failures,
         };

@@ -81,18 +81,26 @@ pub(super) fn encode(scope: Scope, sets: &[TaggedMetrics]) -> Vec<u8> {
     out
 }
 
-/// The series of a block; `None` for bytes that no writer made, or one of another scope.
-pub(super) fn decode(scope: Scope, block: &[u8]) -> Option<Vec<TaggedMetrics>> {
+/// Whether a block is of this scope, by its header alone.
+pub(super) fn is_of(scope: Scope, block: &[u8]) -> bool {
+    header(scope, block).is_some()
+}
+
+/// What a block's header tells: how many series, sets and bytes of tags come; and what comes. `None` as of [`decode`].
+fn header(scope: Scope, block: &[u8]) -> Option<([usize; 3], &[u8])> {
     let (header, packed) = block.split_at_checked(HEADER_BYTES)?;
     let (kind, counts) = header.split_at_checked(4)?;
     if kind.split_first()? != (&VERSION, &width_bytes(scope.widths)[..]) {
         return None;
     }
     let mut counts = Numbers(counts);
-    let [series, sets, suffixes] = [counts.u32()?, counts.u32()?, counts.u32()?];
-    if counts.u64()? != scope.tables || [series, sets, suffixes].iter().any(|count| *count > COUNT_MAX) {
-        return None;
-    }
+    let told = [counts.u32()?, counts.u32()?, counts.u32()?];
+    (counts.u64()? == scope.tables && told.iter().all(|count| *count <= COUNT_MAX)).then_some((told, packed))
+}
+
+/// The series of a block; `None` for bytes that no writer made, or one of another scope.
+pub(super) fn decode(scope: Scope, block: &[u8]) -> Option<Vec<TaggedMetrics>> {
+    let ([series, sets, suffixes], packed) = header(scope, block)?;
     let raw_bytes = sets * SET_BYTES + suffixes + series * size_of::<u64>();
     if raw_bytes == 0 {
         return packed.is_empty().then(Vec::new);

@@ -84,7 +84,7 @@ impl Keeping {
     /// # Errors
     /// As [`SeriesIndex::rebuild`], and the log's own.
     pub(crate) fn open(index: &mut SeriesIndex, rows: &Rows<'_>, uid: &TableName) -> Result<(Self, RebuildReport)> {
-        let scope = Scope::new(index.widths(), rows.tables.iter().map(ToString::to_string));
+        let scope = rows.scope();
         let log = rows.store.side_log(LOG).map(|log| (log, scope));
         if let Some((log, _)) = &log {
             // Of names too: of a series that has no row yet, the UIDs may be given to other names.
@@ -105,6 +105,20 @@ impl Keeping {
         let ReadRows { mut report, .. } = rows.read(index, after)?;
         (report.log, report.series_kept) = (read, series_kept);
         Ok((Self { log, state: Mutex::new(state) }, report))
+    }
+
+    /// Whether the log is there and whole, by its frames alone: then no repair took anything since it was written. Cuts off what is
+    /// damaged, as [`Keeping::open`] does; what cannot be read is not whole.
+    pub(crate) fn is_whole(rows: &Rows<'_>) -> bool {
+        let Some(log) = rows.store.side_log(LOG) else { return false };
+        let scope = rows.scope();
+        let mut last = None;
+        let read = log.read(&mut |upto, payload| {
+            let is_ours = block::is_of(scope, payload);
+            last = Some(upto).filter(|_| is_ours);
+            is_ours
+        });
+        matches!(read, Ok(false)) && last.is_some_and(|upto| upto <= log.synced())
     }
 
     /// Writes down what the index knows more than its log says. On disk when it returns.
@@ -253,6 +267,11 @@ impl State {
 }
 
 impl Rows<'_> {
+    /// That of an index of them.
+    fn scope(&self) -> Scope {
+        Scope::new(self.layout.widths, self.tables.iter().map(ToString::to_string))
+    }
+
     /// Those of the tables that are there by now; `None` while one is disabled.
     pub(super) fn now(&self) -> Result<Option<Self>> {
         let mut tables = self.tables.clone();

@@ -6,7 +6,8 @@ use std::sync::mpsc::channel;
 
 use basalt_engine::{Engine, EngineOptions, Workers};
 use basalt_schema::{
-    BaseTime, IndexedStore, RollupSettings, Rollups, SchemaConfig, TagPair, Tsuid, Uid, UidWidth, UidWidths,
+    BaseTime, IndexedStore, Lookup, RollupSettings, Rollups, SchemaConfig, TagPair, Tsuid, Uid, UidKind, UidWidth,
+    UidWidths,
 };
 use basalt_store::{Compaction, Durability, MutationBatch, Store};
 
@@ -38,8 +39,12 @@ fn open(path: &Path) -> Folder {
 }
 
 fn open_with(path: &Path, config: SchemaConfig) -> Folder {
+    open_by(path, |store| Schema::open(store, config))
+}
+
+fn open_by(path: &Path, open: impl FnOnce(Arc<dyn Store>) -> basalt_schema::Result<Schema>) -> Folder {
     let engine = engine(path);
-    let schema = Schema::open(Arc::clone(&engine) as Arc<dyn Store>, config).unwrap();
+    let schema = open(Arc::clone(&engine) as Arc<dyn Store>).unwrap();
     Folder { engine, schema: Arc::new(schema) }
 }
 
@@ -133,6 +138,51 @@ fn a_closed_folder_is_opened_without_a_look_at_its_rows() {
     (50..60).for_each(|number| second.take(number));
     second.close();
     open(dir.path()).knows(0..60, LogRead::Whole, 0);
+}
+
+/// Of a large folder they take seconds, for which a look at names does not wait.
+#[test]
+fn who_asks_for_no_series_reads_none_and_leaves_their_log_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    (0..5).for_each(|number| first.take(number));
+    first.close();
+    let log = || std::fs::read(dir.path().join("side-series.log")).unwrap();
+    let before = log();
+    for (number, open) in (5..).zip([Schema::open_without_series, Schema::open_to_assign]) {
+        let tool = open_by(dir.path(), |store| open(store, SchemaConfig::default()));
+        tool.knows(0..0, LogRead::None, 0);
+        // Who asks all the same is not told that there are none.
+        let (found, _) = tool.schema.lookup_tsuids(&Lookup { limit: usize::MAX, ..Lookup::default() }).unwrap();
+        assert_eq!(found.len(), number as usize);
+        write(&*tool.engine, &tool.schema, number);
+        tool.close();
+        assert_eq!(log(), before);
+    }
+    open(dir.path()).knows(0..7, LogRead::Whole, 2);
+}
+
+/// As a repair takes it away, or a damaged disk: then counters may be behind what occurs.
+#[test]
+fn who_assigns_looks_for_uids_where_the_log_of_the_series_is_not_whole() {
+    let damages: [(LogRead, Damage); 3] =
+        [(LogRead::Absent, Vec::clear), (LogRead::Cut, |bytes| bytes.extend([7; 100])), (LogRead::Whole, |_| {})];
+    for (expected, damage) in damages {
+        let dir = tempfile::tempdir().unwrap();
+        let first = open(dir.path());
+        first.take(7);
+        first.close();
+        let path = dir.path().join("side-series.log");
+        let mut bytes = std::fs::read(&path).unwrap();
+        damage(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+        let tool = open_by(dir.path(), |store| Schema::open_to_assign(store, SchemaConfig::default()));
+        let is_whole = expected == LogRead::Whole;
+        assert_eq!(tool.schema.rebuilt().log, if is_whole { LogRead::None } else { expected });
+        let drawn = tool.pumped(|| tool.schema.uids().of(UidKind::Tagv).uid_or_create("new")).unwrap();
+        assert_eq!(drawn, Uid::new(if is_whole { 1 } else { 8 }), "{expected:?}");
+        tool.close();
+    }
 }
 
 /// A block has room for 16 MiB of tags.
