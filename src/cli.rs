@@ -31,6 +31,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Layers, Log, LogFormat, PLACES, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
+use crate::progress::beside;
 use crate::version::{SPOKEN, VERSION};
 use crate::{heap, log, proc, threads};
 
@@ -293,10 +294,11 @@ pub(crate) fn run() -> Result<(), Failure> {
 ///
 /// Exit code 1: nobody listens there any more.
 fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write to standard output: {cause}")))
+    let write = || {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    };
+    beside(write).map_err(|cause| Failure::new(Exit::Failure, format!("cannot write to standard output: {cause}")))
 }
 
 #[cfg(test)]

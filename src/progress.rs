@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,8 +11,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How often a line is told.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
+/// When a person who waits is told for the first time what for: work that is done by then is not told of.
+const TELL_FIRST: Duration = Duration::from_secs(1);
+
+/// The same where lines are told, which stay: those of a machine that is merely busy are nobody's.
+const TELL_FIRST_LINE: Duration = Duration::from_secs(2);
+
 /// How often a line on a terminal moves.
 const TICK: Duration = Duration::from_millis(200);
+
+/// The line on the terminal that moves. Held for one look, never over I/O; nothing else is locked under it.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// Lines of progress: when the last was told, or the run began; none on a terminal.
 #[derive(Debug)]
@@ -47,21 +57,23 @@ impl ProgressLog {
     }
 }
 
-/// Does work that does not tell how far it is, and tells now and then how long it has been at it: by a line, or on a terminal by one
-/// that moves. The work may not print.
+/// Does work that does not tell how far it is, and tells a person who waits for it how long it has been at it: by a line now and then,
+/// or on a terminal by one that moves. What the work says meanwhile goes by [`beside`].
 pub(crate) fn meanwhile<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let began = Instant::now();
     let bar = ProgressBar::new_spinner().with_style(spinner()).with_message(what.to_owned());
-    let every = if bar.is_hidden() { TELL_EVERY } else { TICK };
+    let times = if bar.is_hidden() { (TELL_FIRST_LINE, TELL_EVERY) } else { (TELL_FIRST, TICK) };
     let tell = || {
         if bar.is_hidden() {
             say(&format!("{what}: since {} s", began.elapsed().as_secs()));
         } else {
+            shown().get_or_insert_with(|| bar.clone());
             bar.tick();
         }
     };
-    let answer = telling(every, tell, work);
+    let answer = telling(times, tell, work);
     // The line is gone before anything else is printed.
+    shown().take();
     bar.finish_and_clear();
     answer
 }
@@ -69,16 +81,32 @@ pub(crate) fn meanwhile<T>(what: &str, work: impl FnOnce() -> T) -> T {
 /// As [`meanwhile`], for a server: by lines of its log.
 pub(crate) fn meanwhile_logged<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let began = Instant::now();
-    telling(TELL_EVERY, || tracing::info!(since_s = began.elapsed().as_secs(), "{what}"), work)
+    let tell = || tracing::info!(since_s = began.elapsed().as_secs(), "{what}");
+    telling((TELL_EVERY, TELL_EVERY), tell, work)
 }
 
-/// Does work, and calls `tell` again and again until it is done.
-fn telling<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnce() -> T) -> T {
+/// Writes to the terminal, perhaps, with the line away that moves there.
+pub(crate) fn beside<T>(write: impl FnOnce() -> T) -> T {
+    let bar = shown().clone();
+    match bar {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does work, and calls `tell` after the first of the times and whenever the second has gone by, until it is done.
+fn telling<T>((first, every): (Duration, Duration), tell: impl Fn() + Send, work: impl FnOnce() -> T) -> T {
     let (done, is_done) = sync_channel::<()>(0);
     std::thread::scope(|scope| {
         let tell = move || {
-            while is_done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            let mut pause = first;
+            while is_done.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 tell();
+                pause = every;
             }
         };
         // Where no thread can be started the work is done all the same.
@@ -134,6 +162,15 @@ mod tests {
             drop(is_told);
             7
         };
-        assert_eq!(telling(Duration::ZERO, tell, work), 7);
+        assert_eq!(telling((Duration::ZERO, Duration::ZERO), tell, work), 7);
+    }
+
+    /// Who waits for the second line has waited for the first.
+    #[test]
+    fn the_first_line_does_not_wait_for_the_time_between_two() {
+        let (told, is_told) = sync_channel(1);
+        let tell = || told.try_send(()).unwrap_or_default();
+        let work = || is_told.recv_timeout(Duration::from_mins(1)).is_ok();
+        assert!(telling((Duration::ZERO, Duration::from_hours(1)), tell, work));
     }
 }

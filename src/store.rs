@@ -34,6 +34,7 @@ pub(crate) use self::upkeep::{backed_up, compacted, compacted_unless_told};
 use crate::clock::WallClock;
 use crate::config::{self, Config, StoreKind};
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile;
 use crate::room::Room;
 
 /// An open store as it is, without OpenTSDB's tables.
@@ -60,7 +61,11 @@ impl OpenStore {
     /// One line with exit code 4 (folder in use), 5 (damage), 74 (a failed sync), 75 (disk full), 3 (settings that cannot
     /// be), 1 for the rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        let mut store = Self::as_set(config)?;
+        let what = match config.store.kind {
+            StoreKind::Hbase => "looking for the cluster".to_owned(),
+            _ => format!("opening {}, whose log is read", config.store.data_dir.display()),
+        };
+        let mut store = meanwhile(&what, || Self::as_set(config))?;
         data_times::take(&*store.store, &mut store.schema)?;
         Ok(store)
     }

@@ -8,7 +8,7 @@ use basalt_engine::{BackedUp, Progress};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::folder::{BY_FLAG, check_folder};
+use super::folder::{BY_FLAG, check_folder, closing};
 use super::{Sources, print, start_log};
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
@@ -67,7 +67,7 @@ impl Backup {
         check_target(&config, &self.target)?;
         let store = OpenStore::open(&config)?;
         let done = self.take(&store);
-        store.close()?;
+        closing(|| store.close())?;
         print(&backed_up(&done?, &self.target))
     }
 

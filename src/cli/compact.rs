@@ -4,7 +4,7 @@ use basalt_store::Store as _;
 use clap::Args;
 use serde::Deserialize;
 
-use super::folder::{BY_FLAG, check_folder};
+use super::folder::{BY_FLAG, check_folder, closing};
 use super::{Sources, print, start_log};
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
@@ -62,7 +62,7 @@ impl Compact {
         check_folder(&config.store.data_dir, BY_FLAG)?;
         let store = OpenStore::open(&config)?;
         let done = store.check_tables().and_then(|()| self.on(&store));
-        store.close()?;
+        closing(|| store.close())?;
         done
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::passes_cluster_over;
 use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile;
 use crate::store::OpenTables;
 
 /// How most tools are told their folder.
@@ -61,7 +62,22 @@ pub(super) fn with_folder<T>(
     work_on(&OpenTables::open_existing(config)?, work)
 }
 
-/// As [`with_folder`] for a tool that may be the first to write: it makes the tables.
+/// As [`with_folder`] for a tool that asks for no series, and does not wait until they are read.
+///
+/// # Errors
+///
+/// As [`with_folder`].
+pub(super) fn with_rows<T>(
+    config: &Config,
+    work: impl FnOnce(&OpenTables) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    if config.store.kind == StoreKind::Embedded {
+        check_folder(&config.store.data_dir, hint(config))?;
+    }
+    work_on(&OpenTables::open_without_series(config)?, work)
+}
+
+/// As [`with_rows`] for a tool that gives names their UIDs, and may be the first to write: it makes the tables.
 ///
 /// # Errors
 ///
@@ -73,15 +89,24 @@ pub(super) fn with_home<T>(
     if config.store.kind == StoreKind::Embedded {
         check_home(&config.store.data_dir, hint(config))?;
     }
-    work_on(&OpenTables::open(config)?, work)
+    work_on(&OpenTables::open_to_assign(config)?, work)
 }
 
 fn hint(config: &Config) -> &'static str {
     if passes_cluster_over(config) { OR_CLUSTER } else { BY_FLAG }
 }
 
+/// Closes a folder, which writes into files what its log held and what was written since.
+///
+/// # Errors
+///
+/// Those of `close`.
+pub(super) fn closing(close: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    meanwhile("closing the data folder, which writes what is in memory into files", close)
+}
+
 fn work_on<T>(opened: &OpenTables, work: impl FnOnce(&OpenTables) -> Result<T, Failure>) -> Result<T, Failure> {
     let done = work(opened);
-    opened.close()?;
+    closing(|| opened.close())?;
     done
 }

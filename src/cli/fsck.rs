@@ -7,7 +7,7 @@ use basalt_store::{RowView, Scan};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::folder::with_folder;
+use super::folder::with_rows;
 use super::rows::{Rows, batches};
 use super::uid::level;
 use super::words::Words;
@@ -89,7 +89,7 @@ impl FsckTool {
             (false, _) => Some(Words::parse(&self.words, &config)?),
         };
         let first_write_wins = config.compat.strict && !self.last_write_wins;
-        let counts = with_folder(&config, |opened| {
+        let counts = with_rows(&config, |opened| {
             let schema = &*opened.schema;
             if (self.fix || self.fix_all) && schema.config().data_times.is_some() {
                 let cause = basalt_query::Error::DeleteWithPointTimes;

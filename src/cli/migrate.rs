@@ -7,6 +7,7 @@ use basalt_schema::IndexedStore;
 use basalt_store::Clock as _;
 use clap::Args;
 
+use super::folder::closing;
 use super::print;
 use crate::clock::WallClock;
 use crate::config::{Config, Layers, StoreKind};
@@ -94,15 +95,15 @@ impl Migrate {
             };
             let close = |is_copied: bool| {
                 if !is_copied && !self.only_verify {
-                    return target.close_unfinished();
+                    return closing(|| target.close_unfinished());
                 }
                 let looked = if is_copied { target.look_at_copy() } else { Ok(()) };
-                target.close()?;
+                closing(|| target.close())?;
                 looked
             };
             migrate::run(&job, || target.begin_copy(), close)
         });
-        source.close()?;
+        closing(|| source.close())?;
         let sum = done?;
         if sum.ahead_ms > 0 {
             tracing::warn!(

@@ -11,6 +11,7 @@ use super::words::Words;
 use super::{ToolSources, java, print};
 use crate::app::{query_limits, query_options};
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile;
 use crate::threads;
 
 /// `basalt query`.
@@ -55,7 +56,8 @@ impl QueryTool {
                 ms_resolution: true,
                 ..QueryRequest::default()
             };
-            let answers = engine.run(&request, words.end_ms, &Cancel::new()).map_err(|cause| {
+            let answers = meanwhile("answering the query", || engine.run(&request, words.end_ms, &Cancel::new()));
+            let answers = answers.map_err(|cause| {
                 Failure::new(crate::store::exit_of_cause(cause.kind(), &cause), cause.to_string().replace('\n', " "))
             })?;
             answers.iter().flat_map(|answer| &answer.series).try_for_each(|series| print(&lines(series)))

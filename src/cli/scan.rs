@@ -9,11 +9,12 @@ use basalt_schema::{
 use basalt_store::{CellView, Durability, MutationBatch, RowView};
 use clap::Args;
 
-use super::folder::with_folder;
+use super::folder::with_rows;
 use super::rows::Rows;
 use super::words::Words;
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile;
 use crate::store::failed;
 
 /// `basalt scan`.
@@ -50,13 +51,14 @@ impl ScanTool {
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.sources.load()?;
         let words = Words::parse(&self.words, &config)?;
-        with_folder(&config, |opened| {
+        with_rows(&config, |opened| {
             let schema = &*opened.schema;
             if self.delete && schema.config().data_times.is_some() {
                 let cause = basalt_query::Error::DeleteWithPointTimes;
                 return Err(Failure::config(format!("cannot delete rows: {cause}")));
             }
-            Rows::of_all(schema, &words)?.iter().try_for_each(|rows| self.dump(schema, rows))
+            let all = Rows::of_all(schema, &words)?;
+            meanwhile("reading the rows", || all.iter().try_for_each(|rows| self.dump(schema, rows)))
         })
     }
 

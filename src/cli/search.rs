@@ -8,6 +8,7 @@ use clap::Args;
 use super::folder::with_folder;
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile;
 use crate::store::failed;
 
 /// Series whose names are read and printed at a time.
@@ -40,7 +41,8 @@ impl Search {
         let lookup = lookup(&self.words)?;
         with_folder(&self.sources.load()?, |opened| {
             let failing = |cause: basalt_schema::Error| failed("cannot look up", &cause);
-            let (tsuids, _) = opened.schema.lookup_tsuids(&lookup).map_err(failing)?;
+            let found = meanwhile("looking for series", || opened.schema.lookup_tsuids(&lookup));
+            let (tsuids, _) = found.map_err(failing)?;
             for some in tsuids.chunks(PAGE_SERIES) {
                 let text: String = opened.schema.named(some).map_err(failing)?.iter().map(line).collect();
                 print(&text)?;

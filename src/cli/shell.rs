@@ -11,7 +11,7 @@ use clap::Args;
 
 use self::interrupt::Interrupts;
 use self::line::{Terminal, Typed};
-use super::folder::check_home;
+use super::folder::{check_home, closing};
 use super::{Sources, StoreFlag, start_log, tell_of_cluster};
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
@@ -80,7 +80,7 @@ impl ShellCommand {
         }
         let store = OpenStore::open(&config)?;
         let done = store.check_tables().and_then(|()| self.run_on(&store));
-        let closed = store.close();
+        let closed = closing(|| store.close());
         done.and(closed)
     }
 

@@ -9,7 +9,7 @@ use basalt_store::{CellView, Columns, ErrorKind, Scan};
 use clap::Args;
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::folder::{with_folder, with_home};
+use super::folder::{with_home, with_rows};
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
 use crate::progress::meanwhile;
@@ -79,7 +79,7 @@ impl UidTool {
             let schema = &*opened.schema;
             check_width(schema, self.idwidth)?;
             match task {
-                Task::Grep(kind, pattern) => grep(schema, kind, &pattern),
+                Task::Grep(kind, pattern) => meanwhile("reading the UID table", || grep(schema, kind, &pattern)),
                 Task::Assign(kind, names) => assign(schema, kind, &names),
                 Task::Rename(kind, old, new) => {
                     schema.uids().of(kind).rename(&old, &new).map_err(|cause| refused(&cause))?;
@@ -97,7 +97,7 @@ impl UidTool {
                 Task::Find(kind, text) => find(schema, kind, &text),
             }
         };
-        if assigns { with_home(&config, work) } else { with_folder(&config, work) }
+        if assigns { with_home(&config, work) } else { with_rows(&config, work) }
     }
 }
 

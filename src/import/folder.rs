@@ -19,6 +19,7 @@ use super::turns::{Turn, Turns};
 use crate::app::App;
 use crate::config::{Config, Durability, StoreKind};
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile;
 use crate::threads;
 
 /// How long points that find no room, or no server of a cluster, are offered again.
@@ -166,7 +167,9 @@ impl Target for Folder {
     }
 
     fn finish(&self) -> Result<(), Failure> {
-        self.runtime.block_on(self.app.close())
+        meanwhile("closing the store, which writes what is in memory into files", || {
+            self.runtime.block_on(self.app.close())
+        })
     }
 }
 

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::exit::{Exit, Failure};
+use crate::progress::beside;
 
 /// Bytes of lines that wait: some five thousand lines. Beyond, lines are lost.
 const WAITING_BYTES_MAX: usize = 1 << 20;
@@ -65,7 +66,7 @@ impl Write for Line {
 
     fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
         if !IS_APART.load(Ordering::Relaxed) {
-            return io::stderr().write_all(line);
+            return beside(|| io::stderr().write_all(line));
         }
         QUEUE.add(line);
         Ok(())

@@ -9,7 +9,7 @@ use super::failure::{failed, no_tables};
 use super::{OpenStore, data_times, series};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::progress::meanwhile_logged;
+use crate::progress::{meanwhile, meanwhile_logged};
 
 /// An open store with OpenTSDB's tables in it.
 #[derive(Debug)]
@@ -32,13 +32,13 @@ impl OpenTables {
     pub(crate) fn serve(config: &Config) -> Result<Self, Failure> {
         let store = OpenStore::as_set(config)?;
         if store.cluster.is_some() {
-            return Ok(Self::over(config, store, Schema::open)?.told_of_uids());
+            return Self::over(store, Schema::open)?.told_of_uids().preloaded(config);
         }
         // Before the index is read, which may take a while: rows are folded meanwhile.
         store.check_tables()?;
         data_times::keep(&*store.store, &store.schema).map_err(|cause| no_tables(&cause))?;
-        let tables = meanwhile_logged("the series index is being read", || Self::over(config, store, Schema::open));
-        Ok(tables?.told_of_uids())
+        let tables = meanwhile_logged("the series index is being read", || Self::over(store, Schema::open));
+        tables?.told_of_uids().preloaded(config)
     }
 
     /// Opens store and tables for a tool that makes those that are absent.
@@ -51,7 +51,7 @@ impl OpenTables {
     /// As [`OpenStore::open`]; exit code 3 also for settings other than those the tables were made with, and for a table of points without
     /// that of UIDs.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        Ok(Self::open_for_copy(config)?.told_of_uids())
+        Self::open_for_copy(config)?.told_of_uids().preloaded(config)
     }
 
     /// As [`OpenTables::open`], for who copies tables into these: what lacks of their names before is to come, so that nothing is told of
@@ -61,7 +61,7 @@ impl OpenTables {
     ///
     /// As [`OpenTables::open`].
     pub(crate) fn open_for_copy(config: &Config) -> Result<Self, Failure> {
-        Self::over(config, OpenStore::open(config)?, Schema::open)
+        Self::for_tool(config, Schema::open)
     }
 
     /// As [`OpenTables::open`], for who only reads or mends: makes no table.
@@ -70,7 +70,37 @@ impl OpenTables {
     ///
     /// As [`OpenTables::open`]; exit code 1 where a table of points or of UIDs is absent.
     pub(crate) fn open_existing(config: &Config) -> Result<Self, Failure> {
-        Ok(Self::over(config, OpenStore::open(config)?, Schema::open_existing)?.told_of_uids())
+        Ok(Self::for_tool(config, Schema::open_existing)?.told_of_uids())
+    }
+
+    /// As [`OpenTables::open_existing`], for who works on names and rows and asks for no series.
+    ///
+    /// *Cost*: recovery of the log.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenTables::open_existing`].
+    pub(crate) fn open_without_series(config: &Config) -> Result<Self, Failure> {
+        Self::for_tool(config, Schema::open_without_series)
+    }
+
+    /// As [`OpenTables::open`], for who gives names their UIDs and no more: reads the series index only where UIDs may be lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenTables::open`].
+    pub(crate) fn open_to_assign(config: &Config) -> Result<Self, Failure> {
+        Ok(Self::for_tool(config, Schema::open_to_assign)?.told_of_uids())
+    }
+
+    /// Opens store and tables, and tells a person who waits for it what for.
+    fn for_tool(
+        config: &Config,
+        tables: impl Fn(Arc<dyn Store>, SchemaConfig) -> basalt_schema::Result<Schema>,
+    ) -> Result<Self, Failure> {
+        let store = OpenStore::open(config)?;
+        let what = if store.cluster.is_some() { "opening the tables" } else { "reading the series index" };
+        meanwhile(what, || Self::over(store, tables))
     }
 
     /// Says in the log what the tables of UIDs have lost, as the open found it.
@@ -104,18 +134,25 @@ impl OpenTables {
     }
 
     fn over(
-        config: &Config,
         store: OpenStore,
         tables: impl Fn(Arc<dyn Store>, SchemaConfig) -> basalt_schema::Result<Schema>,
     ) -> Result<Self, Failure> {
         store.check_rows()?;
         let schema = Arc::new(tables(store.store(), store.schema.clone()).map_err(|cause| store.no_tables(&cause))?);
-        series::tell(&schema);
-        if config.uid.preload {
-            let read = schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;
-            tracing::info!("read {read} names into memory");
+        // Of tables that count as shared none was read.
+        if !schema.config().is_shared {
+            series::tell(&schema);
         }
         Ok(Self { schema, store })
+    }
+
+    /// Reads names into memory, where the settings say so, for one who meets many points.
+    fn preloaded(self, config: &Config) -> Result<Self, Failure> {
+        if config.uid.preload {
+            let read = self.schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;
+            tracing::info!("read {read} names into memory");
+        }
+        Ok(self)
     }
 
     /// As [`OpenStore::close`], with the series index written down.
