@@ -12,6 +12,7 @@ pub(crate) mod recorded;
 pub(crate) mod series;
 mod settings;
 mod tables;
+pub(crate) mod uid_space;
 mod upkeep;
 
 use std::sync::Arc;

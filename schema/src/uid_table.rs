@@ -79,6 +79,8 @@ pub struct UidTable {
     avoided: OnceLock<BTreeSet<Uid>>,
     /// The largest UID that occurs, where the counter may be behind it. Relaxed: stored before anybody draws.
     largest_met: AtomicU64,
+    /// How far the counter was when it was last seen. Relaxed: whoever sees it late asks the store once more.
+    counter_seen: AtomicU64,
     filter: Arc<UidFilter>,
     /// When meta objects of new names are made; `None` makes none.
     meta_clock: Option<Arc<dyn Clock>>,
@@ -165,6 +167,7 @@ impl UidTable {
             dice,
             avoided: OnceLock::new(),
             largest_met: AtomicU64::new(0),
+            counter_seen: AtomicU64::new(0),
             filter,
             meta_clock,
             rejected: AtomicU64::new(0),
@@ -280,7 +283,24 @@ impl UidTable {
             Some(Ok(bytes)) => u64::from_be_bytes(bytes),
             Some(Err(_)) => return Err(self.corrupt("the counter", COUNTER_ROW, cell.as_deref(), 8)),
         };
-        Ok(UidUsage { used, available: self.width.uid_max().number().saturating_sub(used) })
+        self.see_counter(used);
+        Ok(self.usage_of(used))
+    }
+
+    /// As [`UidTable::usage`], as far as it was seen when it was last asked for, or a UID given out here. *Cost*: none.
+    pub fn usage_seen(&self) -> UidUsage {
+        self.usage_of(self.counter_seen.load(Ordering::Relaxed))
+    }
+
+    /// Who drew when none was left raised the counter all the same.
+    const fn usage_of(&self, counter: u64) -> UidUsage {
+        let all = self.width.uid_max().number();
+        let used = if counter < all { counter } else { all };
+        UidUsage { used, available: all - used }
+    }
+
+    fn see_counter(&self, counter: u64) {
+        self.counter_seen.store(counter, Ordering::Relaxed);
     }
 
     /// Names and UIDs that are kept in memory, those of both directions.

@@ -13,6 +13,7 @@ use super::folder::{with_home, with_rows};
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
 use crate::progress::meanwhile;
+use crate::store::uid_space::way_out;
 use crate::store::{OpenTables, failed};
 
 /// `basalt uid`.
@@ -169,6 +170,9 @@ fn check_width(schema: &Schema, wanted: Option<u8>) -> Result<(), Failure> {
 }
 
 fn refused(cause: &Error) -> Failure {
+    if let Error::UidsExhausted { kind, .. } = cause {
+        return Failure::new(Exit::Failure, format!("{cause} To have more, {}", way_out(*kind)));
+    }
     match cause.kind() {
         ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Invalid => {
             Failure::new(Exit::Failure, cause.to_string())

@@ -75,5 +75,10 @@ impl Page {
                 self.line("basalt_uids", &format!("{{kind=\"{}\"}}", kind.qualifier()), usage.used);
             }
         }
+        self.head("basalt_uids_max", "gauge", "UIDs that there are, assigned or not, by kind.");
+        for kind in UidKind::ALL {
+            let most = app.uid_table(kind).width().uid_max().number();
+            self.line("basalt_uids_max", &format!("{{kind=\"{}\"}}", kind.qualifier()), most);
+        }
     }
 }

@@ -10,6 +10,7 @@ use basalt_store::with_causes;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
+use super::uid_space::UidSpace;
 use crate::clock::now_ms;
 
 /// How often what is new in the index is written down: a start after a crash looks at the rows of about as long.
@@ -73,8 +74,14 @@ pub(super) fn keep(schema: &Schema) {
 /// Writes down what is new, again and again, and lets go of series without points now and then; call it in a task of its own.
 pub(crate) async fn keep_keeping(schema: Arc<Schema>, ingest: Arc<Ingest>) {
     let mut pass = Pass::begun(Instant::now());
+    let mut uids = {
+        let schema = Arc::clone(&schema);
+        // A panic was told where it happened.
+        spawn_blocking(move || UidSpace::asked(&schema)).await.unwrap_or_default()
+    };
     loop {
         tokio::time::sleep(KEEP_EVERY).await;
+        uids.tell(&schema);
         let (schema, ingest) = (Arc::clone(&schema), Arc::clone(&ingest));
         let work = move || {
             pass.meet_clock(&schema, now_ms());

@@ -264,6 +264,7 @@ fn metrics_tell_how_things_stand() {
         ("basalt_series", 1.0, 1.0),
         ("basalt_uids{kind=\"metrics\"}", 1.0, 1.0),
         ("basalt_uids{kind=\"tagv\"}", 1.0, 1.0),
+        ("basalt_uids_max{kind=\"tagv\"}", 16_777_215.0, 16_777_215.0),
         ("basalt_uids_kept{kind=\"metrics\"}", 1.0, 2.0),
         ("basalt_uids_kept{kind=\"tagv\"}", 1.0, 2.0),
         ("basalt_put_seconds_bucket{le=\"+Inf\"}", 1.0, 1.0),

@@ -146,16 +146,25 @@ impl UidTable {
         if let Some(dice) = &self.dice {
             return Ok(dice.roll(self.width));
         }
+        // A look in place of a change of the table, for each point with a new name that comes when none is left.
+        if self.usage_seen().available == 0 && self.usage()?.available == 0 {
+            return Err(self.none_left());
+        }
         let mut drawn = self.add_to_counter(1, Durability::Async)?;
         let largest = i64::try_from(self.largest_met.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
         if largest > 0 && drawn <= largest {
             // It was behind, as where a repair lost it: names' UIDs, or such as points lie under, would be given out again.
             drawn = self.add_to_counter(largest.saturating_sub(drawn).saturating_add(1), Durability::Async)?;
         }
+        self.see_counter(drawn.cast_unsigned());
         match u64::try_from(drawn) {
             Ok(number) if number > 0 && number <= self.width.uid_max().number() => Ok(Uid::new(number)),
-            _ => Err(Error::UidsExhausted { kind: self.kind, width: self.width.bytes() }),
+            _ => Err(self.none_left()),
         }
+    }
+
+    const fn none_left(&self) -> Error {
+        Error::UidsExhausted { kind: self.kind, width: self.width.bytes() }
     }
 
     /// Adds to the counter, and answers what it is then.

@@ -197,7 +197,27 @@ fn a_full_width_is_an_error() {
     let error = table.uid_or_create("more").unwrap_err();
     assert_eq!(error.to_string(), "All Unique IDs for metrics on 1 bytes are already assigned!");
     assert_eq!(table.uid_or_create("last").unwrap(), Uid::new(255));
-    assert_eq!(table.usage().unwrap().available, 0);
+    assert_eq!(table.usage().unwrap(), UidUsage { used: 255, available: 0 });
+}
+
+/// Each point with a new name asks for one, which changes nothing: the log would grow by points that nobody stores.
+#[test]
+fn where_no_uid_is_left_the_counter_stands_still() {
+    // S-UID-WIDTH
+    let widths = UidWidths { metric: UidWidth::new(1).unwrap(), ..UidWidths::default() };
+    let uids = daemon(&memory(), &SchemaConfig { widths, ..SchemaConfig::default() });
+    let table = metrics(&uids);
+    put(table, COUNTER_ROW, UID_ID_FAMILY, &253u64.to_be_bytes());
+    assert_eq!(table.usage_seen().used, 0);
+    create(table, &["a", "b"]);
+    assert_eq!(table.usage_seen(), UidUsage { used: 255, available: 0 });
+    for name in ["c", "d", "e"] {
+        assert!(matches!(table.uid_or_create(name), Err(Error::UidsExhausted { .. })));
+        assert_eq!(table.counter().unwrap(), Some(255));
+    }
+    // As where the table was put back.
+    put(table, COUNTER_ROW, UID_ID_FAMILY, &7u64.to_be_bytes());
+    assert_eq!(table.uid_or_create("f").unwrap(), Uid::new(8));
 }
 
 #[test]
