@@ -8,6 +8,7 @@ use std::sync::Arc;
 use basalt_store::TableName;
 use bytes::Bytes;
 
+use crate::backup::check_finished;
 use crate::data_folder::{lock_dir, open_file};
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
@@ -98,8 +99,9 @@ impl Folder {
     /// Cost: `is_whole` reads all bytes; memory for one block and the open files' indexes, one at a time.
     ///
     /// # Errors
-    /// What kept it from looking; damage is in the answer, file by file.
+    /// [`Error::Unfinished`]; what kept it from looking. Damage is in the answer, file by file.
     pub fn audit(&self, is_whole: bool, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<AuditedFile>> {
+        check_finished(&*self.fs, &self.dir)?;
         let names = self.fs.list(&self.dir).map_err(Error::io(IoOp::List, &self.dir))?;
         let mut audited = Vec::new();
         let catalog = self.audit_manifest(&names, &mut audited)?;

@@ -30,8 +30,8 @@ mod restore;
 use copy::{copy, create_copy, read_through, sum};
 use index::{BackupIndex, IndexedFile, check_empty};
 
-pub(crate) use restore::check_openable;
 pub use restore::restore;
+pub(crate) use restore::{check_finished, check_openable};
 
 /// The log of a backup is empty: a segment of this length.
 const LOG_BYTES: u64 = 4096;

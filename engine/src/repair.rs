@@ -18,7 +18,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::audit::Folder;
-use crate::backup::check_openable;
+use crate::backup::{check_finished, check_openable};
 use crate::error::{Error, Result};
 use crate::io::IoOp;
 use crate::loss::Loss;
@@ -50,11 +50,13 @@ impl Folder {
     /// Cost: reads every byte; the log's records in memory at once, at most what the log may be long, and a segment.
     ///
     /// # Errors
-    /// With `fix`, [`Error::IsBackup`] and [`Error::Unfinished`]; [`Error::Version`] and [`Error::UnknownCodec`] for a file of a later
+    /// [`Error::Unfinished`]; with `fix`, [`Error::IsBackup`]; [`Error::Version`] and [`Error::UnknownCodec`] for a file of a later
     /// program, of which nobody here can tell what is damaged; what kept it from reading or writing.
     pub fn repair(&self, fix: bool, repair: &mut Repair, tell: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
         if fix {
             check_openable(&*self.fs, &self.dir)?;
+        } else {
+            check_finished(&*self.fs, &self.dir)?;
         }
         let catalog = match self.catalog() {
             Ok(Some(catalog)) => catalog,

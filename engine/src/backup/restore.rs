@@ -21,12 +21,20 @@ const UNFINISHED: &str = "RESTORING";
 /// # Errors
 /// `Unfinished`: a restore into it was interrupted. `IsBackup`.
 pub(crate) fn check_openable(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    check_finished(fs, dir)?;
     let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
-    let has = |wanted: &str| names.iter().any(|name| name == wanted);
-    if has(UNFINISHED) {
-        return Err(Error::Unfinished { dir: dir.to_path_buf() });
-    }
-    if has(INDEX) { Err(Error::IsBackup { dir: dir.to_path_buf() }) } else { Ok(()) }
+    let is_backup = names.iter().any(|name| name == INDEX);
+    if is_backup { Err(Error::IsBackup { dir: dir.to_path_buf() }) } else { Ok(()) }
+}
+
+/// Whether a folder is all that it is to be: one that a restore was filling lacks files that nobody lost.
+///
+/// # Errors
+/// `Unfinished`: a restore into it was interrupted.
+pub(crate) fn check_finished(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
+    let is_filling = names.iter().any(|name| name == UNFINISHED);
+    if is_filling { Err(Error::Unfinished { dir: dir.to_path_buf() }) } else { Ok(()) }
 }
 
 /// Copies a backup into `target`, which must be absent, empty, or left by a restore that was interrupted, of this backup or another:

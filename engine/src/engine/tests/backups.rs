@@ -18,6 +18,15 @@ fn open_at(fs: &SimFs, dir: &str) -> Result<Arc<Engine>> {
     Engine::open(options(Arc::new(fs.clone()), Path::new(dir), Workers::Manual))
 }
 
+/// Whether whoever looks for damage where a restore was cut off is told so, and not that files were lost.
+fn is_told_unfinished(fs: &SimFs) -> bool {
+    let options = options(Arc::new(fs.clone()), Path::new(RESTORED), Workers::Manual);
+    let folder = crate::Folder::open(options).unwrap();
+    let audited = folder.audit(true, &mut |_| {}).map(drop);
+    let repaired = folder.repair(false, &mut crate::Repair::default(), &mut |_| {});
+    [audited, repaired].iter().all(|told| matches!(told, Err(Error::Unfinished { .. })))
+}
+
 fn fill(engine: &Engine, range: std::ops::Range<u32>) {
     let asked: Vec<_> = range.map(|row| put(engine, &format!("row{row:04}"), &format!("v{row}"))).collect();
     drop(engine.pump());
@@ -367,6 +376,7 @@ fn a_restore_is_whole_or_refused_at_every_crash() {
                     Err(error) => {
                         refused += 1;
                         assert!(!done && matches!(error, Error::Unfinished { .. }), "{at}: {error}");
+                        assert!(is_told_unfinished(&fs), "{at}");
                         assert_eq!(scan(&restored(&fs).unwrap(), Scan::all()), expected(0..40), "{at}");
                     }
                 }
