@@ -294,11 +294,15 @@ pub(crate) fn run() -> Result<(), Failure> {
 ///
 /// Exit code 1: nobody listens there any more.
 fn print(text: &str) -> Result<(), Failure> {
-    let write = || {
+    try_print(text).map_err(|cause| Failure::output(&cause))
+}
+
+/// As [`print()`], for who has more to do.
+fn try_print(text: &str) -> std::io::Result<()> {
+    beside(|| {
         let mut out = std::io::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush())
-    };
-    beside(write).map_err(|cause| Failure::new(Exit::Failure, format!("cannot write to standard output: {cause}")))
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! where it happened to `main`, which alone prints it and ends the process.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 /// Why the process ends. The numbers are a promise to scripts and are documented in `--help`.
@@ -36,7 +37,7 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     /// The exit code of the process.
     pub(crate) exit: Exit,
-    /// One sentence without a line break: what failed, on what, and what to do.
+    /// One sentence without a line break: what failed, on what, and what to do. Empty where nobody is to be told.
     pub(crate) line: String,
 }
 
@@ -52,6 +53,13 @@ impl Failure {
     /// A failure with `exit` as its code and `line` as its only words.
     pub(crate) fn new(exit: Exit, line: impl Into<String>) -> Self {
         Self { exit, line: line.into() }
+    }
+
+    /// Standard output that cannot be written. Whoever reads it and stops, as `head` does, has what he wanted, and is told nothing.
+    pub(crate) fn output(cause: &io::Error) -> Self {
+        let is_left = cause.kind() == io::ErrorKind::BrokenPipe;
+        let line = if is_left { String::new() } else { format!("cannot write to standard output: {cause}") };
+        Self::new(Exit::Failure, line)
     }
 
     /// A failure of a setting or of a configuration file. What a file holds may have line breaks: they become blanks.

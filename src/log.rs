@@ -102,7 +102,7 @@ fn panicked(panic: &PanicHookInfo<'_>) {
 
 /// Says why the process ends, if it failed, behind all lines of the log. Returns when they are written, or nobody reads them.
 pub(crate) fn end(failure: Option<&Failure>) {
-    if let Some(failure) = failure {
+    if let Some(failure) = failure.filter(|failure| !failure.line.is_empty()) {
         // Nobody can be told that standard error is gone.
         Line.write_all(format!("basalt: {failure}\n").as_bytes()).unwrap_or_default();
     }

@@ -1,7 +1,7 @@
 //! A running daemon that does what an operator's tool asks: commands are sent whole to its `/store` and the paths below
 //! it, and what comes back is printed.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use basalt_shell::{Elsewhere, Failed, Next, Reason, Style};
 use basalt_store::ErrorKind;
@@ -72,7 +72,7 @@ impl Server {
     /// What the daemon tells, with its exit code; no daemon there, or one that ends meanwhile.
     pub(crate) fn ask(&self, path: &str, body: &[u8], out: &mut dyn Write) -> Result<(), Failure> {
         let told = self.exchange(path, body, out).map_err(|cause| match cause {
-            Lost::Output(cause) => Failure::new(Exit::Failure, format!("cannot write to standard output: {cause}")),
+            Lost::Output(cause) => Failure::output(&cause),
             Lost::Server(exit, cause) => Failure::new(exit, cause),
         })?;
         let Some(failed) = told.failed else { return Ok(()) };
@@ -110,7 +110,7 @@ impl Elsewhere for Remote<'_> {
         }
     }
 
-    fn say(&mut self, text: &str) -> std::io::Result<()> {
+    fn say(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }
@@ -118,6 +118,9 @@ impl Elsewhere for Remote<'_> {
 
 impl From<Failed> for Failure {
     fn from(failed: Failed) -> Self {
+        if let Some(cause) = failed.unprinted().filter(|cause| cause.kind() == io::ErrorKind::BrokenPipe) {
+            return Self::output(cause);
+        }
         let exit = match failed.reason() {
             // A table that is disabled is so later too.
             Reason::Store(ErrorKind::Unavailable) | Reason::Wrong | Reason::Output => Exit::Failure,
@@ -140,7 +143,7 @@ fn flag(name: &str, is_set: bool) -> String {
 
 /// Why there is no whole answer.
 enum Lost {
-    Output(std::io::Error),
+    Output(io::Error),
     /// One sentence that names the server and says what to do.
     Server(Exit, String),
 }
@@ -222,7 +225,7 @@ struct Last {
 
 impl Last {
     /// Takes the next piece of an answer. A NUL byte that another one follows was printed too, as a value is that has one.
-    fn take(&mut self, piece: &[u8], out: &mut dyn Write) -> std::io::Result<()> {
+    fn take(&mut self, piece: &[u8], out: &mut dyn Write) -> io::Result<()> {
         let nul = piece.iter().rposition(|byte| *byte == 0);
         let is_too_long = self.bytes.len() + piece.len() > TOLD_BYTES_MAX;
         if self.is_behind && (nul.is_some() || is_too_long) {

@@ -96,6 +96,14 @@ impl Failed {
         Self(Error::output(Place { line, column: 1 })(cause))
     }
 
+    /// Why the answers cannot be printed, if that is what failed.
+    pub fn unprinted(&self) -> Option<&io::Error> {
+        match &self.0.cause {
+            Cause::Output(cause) => Some(cause),
+            _ => None,
+        }
+    }
+
     /// What kind of failure it was.
     pub fn reason(&self) -> Reason {
         match &self.0.cause {

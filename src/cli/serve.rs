@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::{Sources, StoreFlag, print};
+use super::{Sources, StoreFlag, try_print};
 use crate::app::{App, blocking_threads};
 use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
@@ -199,8 +199,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
 /// server from serving, nor from ending.
 fn announce(local: SocketAddr) {
     tokio::task::spawn_blocking(move || {
-        if let Err(failure) = print(&format!("listening on http://{local}\n")) {
-            tracing::warn!("{failure}");
+        if let Err(cause) = try_print(&format!("listening on http://{local}\n")) {
+            tracing::warn!("cannot write to standard output: {cause}");
         }
     });
 }

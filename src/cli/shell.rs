@@ -100,8 +100,10 @@ impl ShellCommand {
         if let Some(path) = &self.file {
             let file = std::fs::File::open(path)
                 .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open {}: {cause}", path.display())))?;
-            return script(&mut shell, BufReader::new(file))
-                .map_err(|failure| Failure::new(failure.exit, format!("{}: {}", path.display(), failure.line)));
+            return script(&mut shell, BufReader::new(file)).map_err(|Failure { exit, line }| {
+                let place = if line.is_empty() { String::new() } else { format!("{}: ", path.display()) };
+                Failure::new(exit, place + &line)
+            });
         }
         if !self.execute.is_empty() {
             return script(&mut shell, self.execute.join("\n").as_bytes());

@@ -17,6 +17,18 @@ fn help_and_version_are_no_failure() {
     check(&["--version"], 0, env!("CARGO_PKG_VERSION"));
 }
 
+/// As `head` does, who has what he wanted.
+#[test]
+fn who_stops_reading_is_told_nothing() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    for words in [&["version"][..], &["shell", "--store", "memory", "-e", "list"], &["advise", "--example"]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_basalt"));
+        let output = command.args(words).stdout(writer.try_clone().unwrap()).output().unwrap();
+        assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(1), ""), "{words:?}");
+    }
+}
+
 #[test]
 fn a_wrong_command_line_is_exit_2() {
     check(&["nonsense"], 2, "nonsense");
