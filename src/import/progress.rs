@@ -161,6 +161,9 @@ impl<'a> Progress<'a> {
     /// What was done, and how the rest is.
     fn how_to_go_on(&self, is_remembered: bool) -> String {
         let (stored, path) = (self.sum.stored, self.path.display());
+        if stored == 0 {
+            return "nothing was stored: run the same again".to_owned();
+        }
         let again = match (&self.job.resume, is_remembered) {
             (Some(_), true) => format!("it goes on in {path} behind them"),
             (Some(_), false) => "which stores some of them once more".to_owned(),

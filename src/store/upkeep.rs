@@ -7,7 +7,7 @@ use basalt_schema::{Rollups, SchemaConfig};
 use basalt_store::{Compaction, Store, TableName};
 
 use super::failed;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// What a backup is told as.
 pub(crate) fn backed_up(done: &BackedUp, target: &Path) -> String {
@@ -27,8 +27,11 @@ pub(crate) fn compacted(store: &dyn Store, table: &TableName) -> Result<String, 
         store.compact(table, Compaction::Major)?;
         Ok((before, bytes(store, table)?))
     };
-    let (before, after) =
-        work().map_err(|cause: basalt_store::Error| failed(&format!("cannot compact `{table}`"), &cause.into()))?;
+    let (before, after) = work().map_err(|cause: basalt_store::Error| {
+        let Failure { exit, line } = failed(&format!("cannot compact `{table}`"), &cause.into());
+        let todo = if exit == Exit::TryLater { "; what was merged stays: run it again when there is room" } else { "" };
+        Failure::new(exit, line + todo)
+    })?;
     Ok(format!("{table}: {before} bytes in files and memory, now {after} in files\n"))
 }
 
