@@ -27,6 +27,7 @@ mod words;
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Layers, Log, LogFormat, PLACES, StoreKind, Value as _};
@@ -111,7 +112,7 @@ struct Sources {
     /// TOML file, or an opentsdb.conf as it is (by its ending .conf or .properties)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of the embedded store; `serve` takes ./basalt-data unless told
+    /// Folder of the embedded store [default: ./basalt-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// error, warn, info, debug, trace, or a filter such as info,hyper=warn [default: info of a server, else warn]
@@ -256,10 +257,10 @@ impl ToolSources {
 pub(crate) fn run() -> Result<(), Failure> {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // Help and version are no failure; for the rest clap prints the usage, so no line of ours.
+        // Help and version are no failure; for the rest clap prints the usage and a tip before our line.
         Err(answer) => {
             answer.print().unwrap_or_default();
-            return if answer.use_stderr() { Err(Failure::new(Exit::Usage, "see `basalt --help`")) } else { Ok(()) };
+            return if answer.use_stderr() { Err(Failure::new(Exit::Usage, not_understood(&answer))) } else { Ok(()) };
         }
     };
     match cli.command {
@@ -288,6 +289,17 @@ pub(crate) fn run() -> Result<(), Failure> {
     }
 }
 
+/// What is wrong with a command line, of which clap has said it in several lines.
+fn not_understood(answer: &clap::Error) -> String {
+    if answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no command is given: one of those above is needed".to_owned();
+    }
+    let text = answer.to_string();
+    let first: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let why = first.join(" ");
+    format!("wrong command line: {}", why.strip_prefix("error: ").unwrap_or(&why))
+}
+
 /// Writes to standard output at once.
 ///
 /// # Errors
@@ -307,11 +319,48 @@ fn try_print(text: &str) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{Command, CommandFactory as _};
+    use clap::{Command, CommandFactory as _, Parser as _};
 
     #[test]
     fn the_definition_is_sound() {
         super::Cli::command().debug_assert();
+    }
+
+    /// Scripts act on them.
+    #[test]
+    fn each_command_tells_its_exit_codes_and_each_flag_what_it_does() {
+        fn check(command: &Command) {
+            let name = command.get_name();
+            if name != "version" && !command.has_subcommands() {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("\nExit code"), "{name}");
+            }
+            for flag in command.get_arguments().filter(|flag| !flag.is_hide_set()) {
+                assert!(flag.get_help().is_some(), "{name}: {}", flag.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        let cli = super::Cli::command();
+        assert!(cli.get_after_help().is_some_and(|help| help.to_string().contains("\nExit codes: ")));
+        check(&cli);
+    }
+
+    /// The last line of all says what failed.
+    #[test]
+    fn what_is_wrong_with_a_command_line_is_said_in_one_line() {
+        for (words, expected) in [
+            (&["basalt"][..], "no command is given: one of those above is needed"),
+            (&["basalt", "config"], "no command is given: one of those above is needed"),
+            (&["basalt", "sevre"], "wrong command line: unrecognized subcommand 'sevre'"),
+            (&["basalt", "serve", "--lisen", "x"], "wrong command line: unexpected argument '--lisen' found"),
+            (
+                &["basalt", "migrate"],
+                "wrong command line: the following required arguments were not provided: --from <PLACE> --to <PLACE>",
+            ),
+        ] {
+            let answer = super::Cli::try_parse_from(words).unwrap_err();
+            assert_eq!(super::not_understood(&answer), expected);
+        }
     }
 
     /// What is longer is broken in the middle of a sentence, and its rest stands alone on a line.

@@ -22,12 +22,18 @@ enum Verb {
     /// Read all layers and say whether a server would start with them
     #[command(after_help = "\
 Takes the flags of `basalt serve`, reads the files that settings name, opens no store and asks
-nobody. Exit code 3 and one line if a server would not start.
+nobody.
 
-Example: basalt config check --config basalt.toml")]
+Example: basalt config check --config basalt.toml
+
+Exit codes: 0 a server would start with them, 2 wrong command line, 3 it would not, and one line
+says why.")]
     Check(Box<Serve>),
     /// Print every setting in force as a TOML file, with where each came from
-    #[command(after_help = "Order: defaults < file < environment (BASALT_SECTION__KEY) < flags.")]
+    #[command(after_help = "\
+Order: defaults < file < environment (BASALT_SECTION__KEY) < flags.
+
+Exit codes: 0 done, 3 a setting cannot be.")]
     Show(Sources),
 }
 

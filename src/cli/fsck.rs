@@ -30,7 +30,8 @@ Examples:
   basalt fsck --fix --resolve-duplicates 2013/01/01-00:00 2013/01/02-00:00 sum sys.cpu
 
 Exit codes: 0 no errors, 1 errors were found (mended or not), 2 wrong command line, 3 wrong
-configuration, or one with which nothing is mended, 4 folder in use.")]
+configuration, or one with which nothing is mended, 4 folder in use, 5 damaged data, 75 the disk is
+full: rows before are mended, run it again.")]
 pub(super) struct FsckTool {
     /// The query
     #[arg(value_name = "WORD")]

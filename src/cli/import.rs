@@ -47,7 +47,7 @@ pub(super) struct Import {
     /// another target
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Most points a second
+    /// Most points a second [default: as many as are taken]
     #[arg(long, value_name = "POINTS")]
     rate: Option<u64>,
     /// Go on after lines that are refused; they are counted and the first are shown

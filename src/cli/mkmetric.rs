@@ -15,7 +15,7 @@ Prints one line a name, `metrics sys.cpu: [0, 0, 1]`; a name that has a UID keep
 
 Example: basalt mkmetric sys.cpu.user sys.cpu.sys --data-dir /var/lib/basalt
 
-Exit codes: 0 done, 1 a name was refused, 4 folder in use.")]
+Exit codes: 0 done, 1 a name was refused, 4 folder in use, 5 damaged data, 75 the disk is full.")]
 pub(super) struct Mkmetric {
     /// Names of metrics
     #[arg(required = true, value_name = "NAME")]

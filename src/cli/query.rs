@@ -25,7 +25,8 @@ Examples:
   basalt query 1h-ago sum sys.cpu.user 'host=*'
   basalt query 2013/01/01 2013/01/02 avg rate counter,65535 downsample 60000 max if.bytes host=web01
 
-Exit codes: 0 done, 1 unknown name or failure, 2 wrong command line, 4 folder in use.")]
+Exit codes: 0 done, 1 unknown name or failure, 2 wrong command line, 4 folder in use, 5 damaged
+data, 75 memory has no room, or HBase does not answer.")]
 pub(super) struct QueryTool {
     /// The query
     #[arg(required = true, value_name = "WORD", allow_hyphen_values = false)]

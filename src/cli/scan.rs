@@ -32,7 +32,8 @@ Examples:
   basalt scan --delete 2013/01/01-00:00 2013/01/02-00:00 sum old.metric      deletes whole rows
 
 Exit codes: 0 done, 1 unknown name or failure, 2 wrong command line, 3 wrong configuration, or one
-with which nothing is deleted, 4 folder in use.")]
+with which nothing is deleted, 4 folder in use, 5 damaged data, 75 the disk is full: the rows that
+were printed last are not deleted.")]
 pub(super) struct ScanTool {
     /// The query
     #[arg(required = true, value_name = "WORD")]

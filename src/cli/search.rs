@@ -24,7 +24,7 @@ Examples:
   basalt search lookup sys.cpu.user host=web01
   basalt search lookup =web01
 
-Exit codes: 0 done, 1 unknown name, 2 wrong command line, 4 folder in use.")]
+Exit codes: 0 done, 1 unknown name, 2 wrong command line, 4 folder in use, 5 damaged data.")]
 pub(super) struct Search {
     /// Sub-command and its words
     #[arg(required = true, value_name = "WORD")]

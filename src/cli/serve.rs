@@ -27,7 +27,11 @@ Examples:
   basalt serve --listen 127.0.0.1:0 --store memory      any free port, nothing kept
   basalt serve --config /etc/opentsdb/opentsdb.conf     OpenTSDB's own settings
   basalt serve --store hbase --hbase-masters m1:16000   over a cluster, with any number of daemons
-  basalt serve --listen 0.0.0.0:4242 --insecure         open to the network, no password")]
+  basalt serve --listen 0.0.0.0:4242 --insecure         open to the network, no password
+
+Exit codes: 0 ended by a signal, 1 failed (port in use), 2 wrong command line, 3 wrong
+configuration, 4 data folder in use, 5 damaged data, 74 nothing more can be made durable: the next
+start recovers what was acknowledged, 75 try again later (disk full, HBase does not answer).")]
 pub(super) struct Serve {
     #[command(flatten)]
     sources: Sources,

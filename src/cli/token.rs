@@ -26,7 +26,9 @@ by BASALT_TOKEN. There is no TLS here: beyond this machine, put a proxy that has
 
 Example:
   basalt token grafana reader | tee /dev/stderr | tail -1 >> /etc/basalt/tokens
-  BASALT_SERVER__AUTH_FILE=/etc/basalt/tokens basalt serve --listen 0.0.0.0:4242")]
+  BASALT_SERVER__AUTH_FILE=/etc/basalt/tokens basalt serve --listen 0.0.0.0:4242
+
+Exit codes: 0 done, 2 a name or a role that is none.")]
 pub(super) struct Token {
     /// Who is to have it
     name: String,

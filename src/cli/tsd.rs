@@ -18,7 +18,9 @@ named in the log at start. Without --bind the server listens on this machine onl
 Examples:
   basalt tsd --port=4242 --auto-metric
   basalt tsd --config=/etc/opentsdb/opentsdb.conf --read-only=true
-  basalt tsd --bind=0.0.0.0 --insecure            open to the network, no password")]
+  basalt tsd --bind=0.0.0.0 --insecure            open to the network, no password
+
+Exit codes: those of `basalt serve`.")]
 pub(super) struct Tsd {
     #[command(flatten)]
     sources: Sources,
@@ -41,10 +43,10 @@ struct Words {
     /// Threads that serve connections; 0: one a core [default: 0]
     #[arg(long, value_name = "NUM")]
     worker_threads: Option<String>,
-    /// Connections that may wait to be accepted
+    /// Connections that may wait to be accepted [default: 1024]
     #[arg(long, value_name = "NUM")]
     backlog: Option<String>,
-    /// Connections at once; 0: as many as the system gives
+    /// Connections at once; 0: as many as the system gives [default: 1024]
     #[arg(long, value_name = "NUM")]
     max_connections: Option<String>,
     /// Take no points
@@ -62,10 +64,10 @@ struct Words {
     /// Make metrics that are not there
     #[arg(long)]
     auto_metric: bool,
-    /// Table of the points
+    /// Table of the points [default: tsdb]
     #[arg(long, value_name = "TABLE")]
     table: Option<String>,
-    /// Table of the names
+    /// Table of the names [default: tsdb-uid]
     #[arg(long, value_name = "TABLE")]
     uidtable: Option<String>,
     /// Has no effect: pages are built in

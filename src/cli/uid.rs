@@ -40,7 +40,8 @@ Examples:
   basalt uid tagv 5
   basalt uid fsck fix
 
-Exit codes: 0 done, 1 nothing found or refused, 2 wrong command line, 4 folder in use.")]
+Exit codes: 0 done, 1 nothing found or refused, 2 wrong command line, 4 folder in use, 5 damaged
+data, 75 the disk is full.")]
 pub(super) struct UidTool {
     /// Sub-command and its words
     #[arg(required = true, value_name = "WORD")]
@@ -148,7 +149,9 @@ fn tree(word: &str) -> Result<TreeId, Failure> {
 }
 
 fn kind_of(word: &str) -> Result<UidKind, Failure> {
-    UidKind::parse(word).ok_or_else(|| usage(&format!("invalid type requested: {word}")))
+    let kinds = UidKind::ALL.map(UidKind::qualifier).join(", ");
+    UidKind::parse(word)
+        .ok_or_else(|| usage(&format!("invalid type requested: {word} is no sub-command, nor one of {kinds}")))
 }
 
 fn regex(pattern: &str, ignore_case: bool) -> Result<Regex, Failure> {

@@ -31,7 +31,9 @@ fn who_stops_reading_is_told_nothing() {
 
 #[test]
 fn a_wrong_command_line_is_exit_2() {
-    check(&["nonsense"], 2, "nonsense");
+    check(&[], 2, "\nbasalt: no command is given: one of those above is needed\n");
+    check(&["nonsense"], 2, "\nbasalt: wrong command line: unrecognized subcommand 'nonsense'\n");
+    check(&["uid", "gerp", "x"], 2, "gerp is no sub-command, nor one of metrics, tagk, tagv; see `basalt uid --help`");
     check(&["serve", "--nope"], 2, "--nope");
     check(&["serve", "--store", "tape"], 2, "embedded");
 }
