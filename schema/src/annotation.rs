@@ -6,7 +6,9 @@
 //! value      JSON: tsuid (series only), startTime, endTime, description, notes, custom
 //! ```
 //!
-//! A millisecond stamp that is a whole second is stored as seconds. *Source*: OpenTSDB 2.4 `Annotation` (rule S-ANNOT).
+//! A millisecond stamp that is a whole second is stored as seconds. Of a second whose number is a multiple of 1,000 OpenTSDB takes the
+//! number for milliseconds when it makes the qualifier, so that such an annotation lies at another offset of its hour: it is read there,
+//! and known by its `startTime`. *Source*: OpenTSDB 2.4 `Annotation` (rule S-ANNOT).
 
 use std::collections::BTreeMap;
 
@@ -14,6 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::meta_json::{self, Pairs};
 use crate::{BaseTime, ColumnKind, InlineBytes, PointTime, Result};
+
+/// Seconds whose number is a multiple of this OpenTSDB takes for milliseconds.
+const MISTAKEN_S: u32 = 1000;
 
 /// An annotation. Serialized as OpenTSDB answers it; [`Annotation::encode`] gives what is stored.
 ///
@@ -74,6 +79,16 @@ impl Annotation {
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         meta_json::decode("annotation", bytes)
     }
+
+    /// Whether it begins at `time`, in whichever resolution.
+    pub(crate) fn begins_at(&self, time: PointTime) -> bool {
+        PointTime::from_number(self.start_time).is_ok_and(|start| start.millis() == time.millis())
+    }
+
+    /// Whether OpenTSDB put it into the cell of another time, `cell`.
+    pub(crate) fn is_misplaced_in(&self, cell: PointTime) -> bool {
+        misplaced_at(cell).is_some_and(|start| self.begins_at(start))
+    }
 }
 
 /// The bytes of an annotation's qualifier: 3 or 5.
@@ -88,6 +103,43 @@ pub type AnnotationQualifier = InlineBytes<5>;
 /// ```
 pub fn annotation_column(time: PointTime) -> (BaseTime, AnnotationQualifier) {
     remark_column(ColumnKind::ANNOTATION, time)
+}
+
+/// The time of that hour at whose place OpenTSDB keeps an annotation that begins at `start`, where that is another: of one second in a
+/// thousand.
+pub(crate) fn misplaced_to(start: PointTime) -> Option<PointTime> {
+    let (base, offset_ms) = start.split();
+    let second = base.seconds() + offset_ms / 1000;
+    let place = base.seconds().checked_add(second / MISTAKEN_S % BaseTime::SPAN_S)?;
+    let is_elsewhere = offset_ms.is_multiple_of(1000) && second.is_multiple_of(MISTAKEN_S) && place != second;
+    is_elsewhere.then(|| PointTime::from_number(place.into()).ok())?
+}
+
+/// The time whose annotation OpenTSDB keeps at the place of `cell`, beside that of `cell` itself; hardly ever there is one.
+pub(crate) fn misplaced_at(cell: PointTime) -> Option<PointTime> {
+    let base = u64::from(cell.split().0.seconds());
+    let mistaken =
+        (base.next_multiple_of(u64::from(MISTAKEN_S))..base + u64::from(BaseTime::SPAN_S)).step_by(MISTAKEN_S as usize);
+    let mut starts = mistaken.filter_map(|second| PointTime::from_number(second.cast_signed()).ok());
+    starts.find(|start| misplaced_to(*start).is_some_and(|place| place.millis() == cell.millis()))
+}
+
+/// When the annotation of a cell begins, milliseconds; `base_ms` is its row's hour. `None` if the qualifier is none of an
+/// annotation.
+///
+/// ```
+/// use basalt_schema::annotation_start_ms;
+/// let hour_ms = 1_699_999_200_000;
+/// let start = |value: &str| annotation_start_ms(hour_ms, &[1, 0x03, 0x21], value.as_bytes());
+/// assert_eq!(start(r#"{"startTime":1700000001}"#), Some(1_700_000_001_000));
+/// // As OpenTSDB misplaces it.
+/// assert_eq!(start(r#"{"startTime":1700001000}"#), Some(1_700_001_000_000));
+/// ```
+pub fn annotation_start_ms(base_ms: i64, qualifier: &[u8], value: &[u8]) -> Option<i64> {
+    let cell_ms = base_ms + i64::from(annotation_offset_ms(qualifier)?);
+    let misplaced = PointTime::from_number(cell_ms / 1000).ok().and_then(misplaced_at);
+    let is_it = |start: &PointTime| Annotation::decode(value).is_ok_and(|note| note.begins_at(*start));
+    Some(misplaced.filter(is_it).map_or(cell_ms, |start| start.millis().cast_signed()))
 }
 
 /// The row's hour and the qualifier of what lies beside points, told apart by `kind`.
@@ -145,5 +197,27 @@ mod tests {
         check(1_356_998_410_000, 10_000, &[0x01, 0x00, 0x0A]);
         check(1_356_998_410_500, 10_500, &[0x01, 0x00, 0x00, 0x29, 0x04]);
         assert_eq!(annotation_offset_ms(&[0x05, 0, 0]), None);
+    }
+
+    /// `S-ANNOT`: as dumped from the real OpenTSDB, which put 1700001000 under 801 s of its hour.
+    #[test]
+    fn s_annot_opentsdb_misplaces_a_second_in_a_thousand() {
+        let time = |number: i64| PointTime::from_number(number).unwrap();
+        let place = |number| misplaced_to(time(number)).map(PointTime::number);
+        assert_eq!(place(1_700_001_000), Some(1_700_000_001));
+        assert_eq!(misplaced_at(time(1_700_000_001)), Some(time(1_700_001_000)));
+        // By chance the right place, and times that are not mistaken.
+        for number in [1_700_000_000, 1_700_001_001, 1_700_001_000_500, 1_700_000_001] {
+            assert_eq!(place(number), None, "{number}");
+        }
+        // In the last hour before 2106.
+        assert_eq!(place(4_294_966_000), Some(4_294_965_766));
+        let note = Annotation { start_time: 1_700_001_000, ..Annotation::default() };
+        assert!(note.is_misplaced_in(time(1_700_000_001)) && !note.is_misplaced_in(time(1_700_001_000)));
+        let starts = |qualifier: &[u8], value: &[u8]| annotation_start_ms(1_699_999_200_000, qualifier, value);
+        assert_eq!(starts(&[0x01, 0x03, 0x21], &note.encode()), Some(1_700_001_000_000));
+        assert_eq!(starts(&[0x01, 0x03, 0x22], &note.encode()), Some(1_700_000_002_000));
+        assert_eq!(starts(&[0x01, 0x03, 0x21], b"no JSON"), Some(1_700_000_001_000));
+        assert_eq!(starts(&[0x06, 0x03, 0x21], &note.encode()), None);
     }
 }

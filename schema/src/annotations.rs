@@ -10,11 +10,12 @@ use basalt_store::{
 };
 use bytes::Bytes;
 
+use crate::annotation::{misplaced_at, misplaced_to};
 use crate::json_cell::{EditMode, JsonCell};
 use crate::meta_json::{ANSWER_BYTES_MAX, TextRoom};
 use crate::{
     Annotation, BaseTime, ColumnKind, DATA_FAMILY, Error, PointTime, Result, Schema, Tsuid, annotation_column,
-    annotation_offset_ms,
+    annotation_start_ms,
 };
 
 /// Edits of annotations that wait for the disk together; few enough for the queue of calls of a server of HBase.
@@ -54,7 +55,8 @@ impl AnnotationEdit {
 
     /// The bytes of the cell that it makes of one, and the annotation that they are.
     fn cell(&self, start: PointTime, before: Option<&[u8]>, mode: EditMode) -> Result<(Vec<u8>, Annotation)> {
-        let before = before.map(Annotation::decode).transpose()?;
+        // What OpenTSDB misplaced there was put where it belongs.
+        let before = before.map(Annotation::decode).transpose()?.filter(|note| !note.is_misplaced_in(start));
         let note = self.applied(start, before.as_ref(), mode);
         Ok((note.encode(), note))
     }
@@ -81,7 +83,35 @@ impl Schema {
     /// # Errors
     /// `Corrupt`: a cell that is no annotation. The store's own.
     pub fn annotation(&self, place: &AnnotationPlace) -> Result<Option<Annotation>> {
-        self.annotation_cell(place).read()?.map(|bytes| Annotation::decode(&bytes)).transpose()
+        let own = self.annotation_cell(place).read()?.map(|bytes| Annotation::decode(&bytes)).transpose()?;
+        let own = own.filter(|note| !note.is_misplaced_in(place.start));
+        if own.is_some() { Ok(own) } else { Ok(self.misplaced(place)?.map(|(_, note)| note)) }
+    }
+
+    /// The annotation of a place where OpenTSDB keeps it, if it does in another cell.
+    fn misplaced(&self, place: &AnnotationPlace) -> Result<Option<(JsonCell<'_>, Annotation)>> {
+        let Some(start) = misplaced_to(place.start) else { return Ok(None) };
+        let cell = self.annotation_cell(&AnnotationPlace { start, ..place.clone() });
+        let note = cell.read()?.map(|bytes| Annotation::decode(&bytes)).transpose()?;
+        Ok(note.filter(|note| note.begins_at(place.start)).map(|note| (cell, note)))
+    }
+
+    /// The cell in which the annotation of a place is to be changed. One of another time that OpenTSDB misplaced there is copied
+    /// to its own, as the change writes over it.
+    fn cell_to_edit(&self, place: &AnnotationPlace) -> Result<JsonCell<'_>> {
+        let own = self.annotation_cell(place);
+        if let Some(start) = misplaced_at(place.start) {
+            let bytes = own.read()?;
+            if let Some(bytes) = bytes.filter(|bytes| Annotation::decode(bytes).is_ok_and(|note| note.begins_at(start)))
+            {
+                let its_own = self.annotation_cell(&AnnotationPlace { start, ..place.clone() });
+                its_own.put_if_absent(&bytes, Durability::Fsync)?;
+            }
+        }
+        match self.misplaced(place)? {
+            Some((cell, _)) if own.read()?.is_none() => Ok(cell),
+            _ => Ok(own),
+        }
     }
 
     /// Changes an annotation, or makes it. Durable when it returns.
@@ -96,8 +126,8 @@ impl Schema {
         mode: EditMode,
     ) -> Result<Annotation> {
         let _writing = self.index().writing();
-        let cell = self.annotation_cell(place);
-        self.index_annotation(place, &cell)?;
+        self.index_annotation(place)?;
+        let cell = self.cell_to_edit(place)?;
         cell.edit(|before| edit.cell(place.start, before, mode))
     }
 
@@ -116,7 +146,9 @@ impl Schema {
             let mut cells = HashSet::new();
             let is_apart = |(place, _): &&(AnnotationPlace, AnnotationEdit)| {
                 let JsonCell { row, qualifier, .. } = self.annotation_cell(place);
-                cells.insert((row, qualifier))
+                let elsewhere = misplaced_to(place.start).map(|start| annotation_column(start).1.to_vec());
+                elsewhere.is_none_or(|qualifier| cells.insert((row.clone(), qualifier)))
+                    && cells.insert((row, qualifier))
             };
             // One of a cell that another of them changes comes when that is there.
             let count = rest.iter().take(EDITS_AT_ONCE).take_while(is_apart).count();
@@ -140,10 +172,13 @@ impl Schema {
         let mut outcome = Ok(());
         let mut under_way = Vec::with_capacity(edits.len());
         for (place, edit) in edits {
-            let cell = self.annotation_cell(place);
-            let begun = self.index_annotation(place, &cell);
-            match begun.and_then(|()| cell.begin_edit(|before| edit.cell(place.start, before, mode))) {
-                Ok((stored, note)) => under_way.push((cell, stored, note)),
+            let cell = self.index_annotation(place).and_then(|()| self.cell_to_edit(place));
+            let begun = cell.and_then(|cell| {
+                let (stored, note) = cell.begin_edit(|before| edit.cell(place.start, before, mode))?;
+                Ok((cell, stored, note))
+            });
+            match begun {
+                Ok(begun) => under_way.push(begun),
                 Err(error) => {
                     outcome = Err(error);
                     break;
@@ -168,8 +203,8 @@ impl Schema {
 
     /// Before its row, as for points: a row without its series is not found. A series that no row can have is none: a TSUID is as long as
     /// its sender likes.
-    fn index_annotation(&self, place: &AnnotationPlace, cell: &JsonCell<'_>) -> Result<()> {
-        check_row_key(&cell.row)?;
+    fn index_annotation(&self, place: &AnnotationPlace) -> Result<()> {
+        check_row_key(&self.annotation_cell(place).row)?;
         place.tsuid.as_ref().map_or(Ok(()), |tsuid| self.index().add(tsuid).map(drop))
     }
 
@@ -178,7 +213,11 @@ impl Schema {
     /// # Errors
     /// The store's own.
     pub fn delete_annotation(&self, place: &AnnotationPlace) -> Result<bool> {
-        self.annotation_cell(place).delete()
+        let own = self.annotation_cell(place);
+        let is_own = |bytes: Vec<u8>| !Annotation::decode(&bytes).is_ok_and(|note| note.is_misplaced_in(place.start));
+        let was_own = own.read()?.is_some_and(is_own) && own.delete()?;
+        let elsewhere = self.misplaced(place)?;
+        Ok(elsewhere.map_or(Ok(false), |(cell, _)| cell.delete())? || was_own)
     }
 
     /// The global annotations of the hours that `span_ms` touches, each with its time in milliseconds; by hour, within
@@ -288,7 +327,7 @@ struct AnnotationCell<'a> {
 
 fn annotation_cells<'a>(base_ms: i64, row: &RowView<'a>) -> Vec<AnnotationCell<'a>> {
     let cells = row.cells().filter_map(|cell| {
-        let start_ms = base_ms + i64::from(annotation_offset_ms(cell.qualifier)?);
+        let start_ms = annotation_start_ms(base_ms, cell.qualifier, cell.value)?;
         Some(AnnotationCell { start_ms, qualifier: cell.qualifier, timestamp: cell.timestamp, value: cell.value })
     });
     cells.collect()
@@ -378,6 +417,54 @@ mod tests {
         assert_eq!(edited.len(), 1);
         let stored = edits.map(|(place, _)| schema.annotation(&place).unwrap().is_some());
         assert_eq!(stored, [true, false, false]);
+    }
+
+    /// `S-ANNOT`: of the real OpenTSDB's cell, 801 s into the hour of 1700001000; a second in a thousand lies so.
+    #[test]
+    fn s_annot_what_opentsdb_misplaced_is_found_changed_and_deleted() {
+        let (start, other) = (1_700_001_000, HOUR + 801);
+        let misplace = |schema: &Schema| {
+            let note = Annotation { start_time: start, description: "old".into(), ..Annotation::default() };
+            let cell = schema.annotation_cell(&place(None, other));
+            assert!(cell.put_if_absent(&note.encode(), Durability::Fsync).unwrap());
+        };
+        let told = |schema: &Schema, at| schema.annotation(&place(None, at)).unwrap().map(|note| note.description);
+        let listed = |schema: &Schema| {
+            let found = schema.global_annotations(0..=i64::MAX, 10).unwrap();
+            found.into_iter().map(|(start_ms, note)| (start_ms / 1000, note.description)).collect::<Vec<_>>()
+        };
+        let old = schema();
+        misplace(&old);
+        assert_eq!(
+            (told(&old, start), told(&old, start * 1000), told(&old, other)),
+            (Some("old".into()), Some("old".into()), None)
+        );
+        assert_eq!(listed(&old), [(start, "old".to_owned())]);
+        let notes = AnnotationEdit { notes: Some("n".into()), ..AnnotationEdit::default() };
+        let edited = old.edit_annotation(&place(None, start), &notes, EditMode::Merge).unwrap();
+        assert_eq!((&*edited.description, &*edited.notes), ("old", "n"));
+        assert_eq!(listed(&old).len(), 1, "it stays where it is");
+        assert!(!old.delete_annotation(&place(None, other)).unwrap());
+        assert!(old.delete_annotation(&place(None, start)).unwrap() && listed(&old).is_empty());
+
+        // One of the time whose cell it is in takes its place and nothing of it, alone or among many.
+        let both = schema();
+        misplace(&both);
+        both.edit_annotation(&place(None, other), &notes, EditMode::Merge).unwrap();
+        assert_eq!(listed(&both), [(other, String::new()), (start, "old".to_owned())]);
+        let many = schema();
+        misplace(&many);
+        let edits = [(place(None, start), notes), (place(None, other), saying("other"))];
+        many.edit_annotations(&edits, EditMode::Merge).1.unwrap();
+        assert_eq!(listed(&many), [(other, "other".to_owned()), (start, "old".to_owned())]);
+        assert_eq!(many.annotation(&place(None, start)).unwrap().unwrap().notes, "n");
+        let span = start * 1000..=start * 1000;
+        let cleared = schema();
+        misplace(&cleared);
+        for schema in [&cleared, &many] {
+            assert_eq!(schema.delete_annotations(None, span.clone()).unwrap(), 1);
+        }
+        assert!(listed(&cleared).is_empty() && listed(&many).len() == 1);
     }
 
     #[test]

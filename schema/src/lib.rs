@@ -72,7 +72,7 @@ mod value;
 #[cfg(test)]
 mod golden;
 
-pub use annotation::{Annotation, AnnotationQualifier, annotation_column, annotation_offset_ms};
+pub use annotation::{Annotation, AnnotationQualifier, annotation_column, annotation_offset_ms, annotation_start_ms};
 pub use annotations::{AnnotationEdit, AnnotationPlace};
 pub use append::{APPEND_QUALIFIER, append_point_into, mended_append};
 pub use base_time::BaseTime;

@@ -1,6 +1,6 @@
 //! Annotations: those of a series, which lie in its rows, and the global ones, which have rows of their own.
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Schema, annotation_offset_ms};
+use basalt_schema::{BaseTime, DATA_FAMILY, Schema, annotation_start_ms};
 use basalt_store::{CellView, Columns, Scan};
 
 use crate::answer::SeriesAnnotation;
@@ -10,10 +10,9 @@ use crate::{Error, Result};
 
 /// The annotation of a cell, if it holds one. Its text goes into answers unchanged, so it must be JSON.
 pub(super) fn annotation(base_ms: i64, cell: &CellView<'_>) -> Result<Option<SeriesAnnotation>> {
-    let Some(offset_ms) = annotation_offset_ms(cell.qualifier) else {
+    let Some(start_ms) = annotation_start_ms(base_ms, cell.qualifier, cell.value) else {
         return Ok(None);
     };
-    let start_ms = base_ms + i64::from(offset_ms);
     let _: serde::de::IgnoredAny = serde_json::from_slice(cell.value)
         .map_err(|error| Error::CorruptAnnotation { start_ms, reason: error.to_string().into() })?;
     Ok(Some(SeriesAnnotation { start_ms, json: cell.value.into() }))
