@@ -13,7 +13,7 @@ use crate::data_folder::{lock_dir, open_file};
 use crate::error::{Error, Result};
 use crate::id::{FamilyId, FileId};
 use crate::io::{DryFs, FileLock, FileSystem, IoOp};
-use crate::manifest::{Catalog, FileEntry, Manifest};
+use crate::manifest::{self, Catalog, FileEntry, Manifest};
 use crate::mutation::LoggedBatch;
 use crate::options::EngineOptions;
 use crate::progress::Progress;
@@ -24,7 +24,7 @@ use crate::wal::replay;
 /// What a file of a data folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// Which tables and files there are.
+    /// Which tables and files there are; its copy too.
     Manifest,
     /// All segments of the log together, by the name of the first.
     Log,
@@ -127,21 +127,32 @@ impl Folder {
 
     /// The catalog, if the manifest reads.
     pub(crate) fn catalog(&self) -> Result<Option<Catalog>> {
-        let dry: Arc<dyn FileSystem> = Arc::new(DryFs(Arc::clone(&self.fs)));
-        Ok(Manifest::open(&dry, &self.dir)?.map(|manifest| manifest.catalog().clone()))
+        Ok(Manifest::open(&self.dry(), &self.dir)?.map(|manifest| manifest.catalog().clone()))
     }
 
+    /// The same as the manifest's copy has it; `None` where there is none.
+    pub(crate) fn copied(&self) -> Result<Option<Catalog>> {
+        Manifest::copied(&self.dry(), &self.dir)
+    }
+
+    fn dry(&self) -> Arc<dyn FileSystem> {
+        Arc::new(DryFs(Arc::clone(&self.fs)))
+    }
+
+    /// The catalog, of manifest or copy.
     fn audit_manifest(&self, names: &[String], audited: &mut Vec<AuditedFile>) -> Result<Option<Catalog>> {
-        let name = "MANIFEST".to_owned();
-        let found = self.catalog();
-        let bytes = if names.contains(&name) { self.len_of(&name)? } else { 0 };
-        let (catalog, damage) = match found {
-            Ok(Some(catalog)) => (Some(catalog), None),
-            Ok(None) => (None, Some(Manifest::missing(&self.dir))),
-            Err(error) => (None, Some(error)),
-        };
-        audited.push(AuditedFile { bytes, damage, ..new(name, FileKind::Manifest) });
-        Ok(catalog)
+        let found = self.catalog().and_then(|found| found.ok_or_else(|| Manifest::missing(&self.dir)));
+        // What the one does not say the other does.
+        let both = [(manifest::NAME, Some(found)), (manifest::COPY, self.copied().transpose())];
+        let mut read = None;
+        for (name, found) in both.map(|(name, found)| (name.to_owned(), found)) {
+            let Some(found) = found else { continue };
+            let bytes = if names.contains(&name) { self.len_of(&name)? } else { 0 };
+            let (catalog, damage) = found.map_or_else(|error| (None, Some(error)), |catalog| (Some(catalog), None));
+            audited.push(AuditedFile { bytes, damage, ..new(name, FileKind::Manifest) });
+            read = read.or(catalog);
+        }
+        Ok(read)
     }
 
     fn audit_log(&self, catalog: &Catalog, audited: &mut Vec<AuditedFile>) -> Result<()> {

@@ -7,7 +7,7 @@
 //! that all before it is on disk: by it a damaged last edit is told from a torn
 //! one. The next edit is written over it. When the log has grown large it is written
 //! anew, aside, as the few edits that make the present state, and renamed over
-//! the old one.
+//! the old one. Beside it lies a [copy], from which a repair puts it back.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::io::{File, FileSystem, IoOp, publish};
 use crate::record::{self, Step};
 
 mod catalog;
+mod copy;
 mod edit;
 mod edit_v1;
 mod entry;
@@ -27,6 +28,7 @@ pub(crate) mod foreign;
 mod tests;
 
 pub(crate) use catalog::Catalog;
+pub(crate) use copy::COPY;
 pub(crate) use entry::{
     Edit, FileEntry, FilledRegion, Marks, NewRegion, RegionsEdit, SnapshotEntry, SnapshotRegion, TableEntry,
 };
@@ -35,8 +37,10 @@ pub(crate) use entry::{
 pub(crate) const NAME: &str = "MANIFEST";
 /// Its name until it is published.
 pub(crate) const ASIDE: &str = "MANIFEST.tmp";
+/// The names that a store's manifest and its copy have until they are published.
+pub(crate) const ASIDES: [&str; 2] = [ASIDE, copy::ASIDE];
 /// The newest version, which is written; an older one is written anew at once.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEADER: Header = Header {
     magic: b"BasltMAN",
     version_min: 1,
@@ -60,10 +64,12 @@ pub(crate) struct Manifest {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     file: Arc<dyn File>,
+    /// The same bytes once more; `None` where the disk had no room for them.
+    copy: Option<Arc<dyn File>>,
     /// Counts the rewritings; bound into every checksum.
     generation: u64,
-    /// Where the next record goes, over the mark; everything before is on disk.
-    offset: u64,
+    /// All up to the last edit, which is on disk: the next record goes behind it, over the mark.
+    bytes: Vec<u8>,
     /// How long the file was when it was written anew.
     fresh_bytes: u64,
     sequence: u64,
@@ -78,16 +84,42 @@ impl Manifest {
 
     /// Reads the manifest of `dir`; `None` when there is none.
     ///
-    /// A torn last record is cut; nobody acted on it.
+    /// A torn last record is cut; nobody acted on it. The copy is written anew.
     ///
     /// # Errors
-    /// `Corrupt` or `Version`; any I/O error.
+    /// `Corrupt` or `Version`; [`Error::NoManifest`] where there is its copy alone; any I/O error.
     pub(crate) fn open(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Manifest>> {
         let path = dir.join(NAME);
         let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
-        if !names.iter().any(|name| name == NAME) {
-            return Ok(None);
+        let has = |wanted: &str| names.iter().any(|name| name == wanted);
+        if !has(NAME) {
+            // The copy was never there before it.
+            return if has(COPY) { Err(Manifest::missing(dir)) } else { Ok(None) };
         }
+        let Found { mut manifest, version, len } = Manifest::read(fs, dir, NAME)?;
+        if has(COPY) {
+            manifest.check_copy()?;
+        }
+        if version < VERSION {
+            // Published whole: until then the old file is the manifest, and nothing was acted on.
+            return Ok(Some(Manifest::write_anew(fs, dir, manifest.generation + 1, manifest.catalog)?));
+        }
+        if manifest.offset() != len {
+            manifest.file.set_len(manifest.offset()).map_err(Error::io(IoOp::SetLen, &path))?;
+        }
+        // What was read may never have been synced; from here on it is acted upon. Written once more, since after a
+        // failed sync the system takes bytes for written that are in its memory only.
+        manifest.file.write_at(0, &manifest.bytes).map_err(Error::io(IoOp::Write, &path))?;
+        fs.sync_dir(dir).map_err(Error::io(IoOp::SyncDir, dir))?;
+        manifest.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
+        manifest.copy_anew()?;
+        manifest.mark();
+        Ok(Some(manifest))
+    }
+
+    /// Reads the manifest or its copy, and changes nothing.
+    fn read(fs: &Arc<dyn FileSystem>, dir: &Path, name: &str) -> Result<Found> {
+        let path = dir.join(name);
         let file = fs.open_rw(&path).map_err(Error::io(IoOp::Open, &path))?;
         let len = file.len().map_err(Error::io(IoOp::Len, &path))?;
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
@@ -97,28 +129,17 @@ impl Manifest {
             fs: Arc::clone(fs),
             dir: dir.to_path_buf(),
             file,
+            copy: None,
             generation,
-            offset: HEADER_BYTES as u64,
+            bytes: Vec::new(),
             fresh_bytes: 0,
             sequence: 0,
             catalog: Catalog::new(),
         };
-        manifest.replay(&bytes, &path, version)?;
-        if version < VERSION {
-            // Published whole: until then the old file is the manifest, and nothing was acted on.
-            return Ok(Some(Manifest::write_anew(fs, dir, generation + 1, manifest.catalog)?));
-        }
-        if manifest.offset != len {
-            manifest.file.set_len(manifest.offset).map_err(Error::io(IoOp::SetLen, &path))?;
-        }
-        // What was read may never have been synced; from here on it is acted upon. Written once more, since after a
-        // failed sync the system takes bytes for written that are in its memory only.
-        let kept = usize::try_from(manifest.offset).ok().and_then(|end| bytes.get(..end)).unwrap_or_default();
-        manifest.file.write_at(0, kept).map_err(Error::io(IoOp::Write, &path))?;
-        fs.sync_dir(dir).map_err(Error::io(IoOp::SyncDir, dir))?;
-        manifest.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
-        manifest.mark();
-        Ok(Some(manifest))
+        let end = manifest.replay(&bytes, &path, version)?;
+        bytes.truncate(end);
+        manifest.bytes = bytes;
+        Ok(Found { manifest, version, len })
     }
 
     /// Makes the manifest of an empty store.
@@ -129,12 +150,12 @@ impl Manifest {
         Manifest::write_anew(fs, dir, 1, Catalog::new())
     }
 
-    /// Makes the manifest of a store that begins with this.
+    /// Makes the manifest of a store that begins with this, without a copy: the first open makes it.
     ///
     /// # Errors
     /// Any I/O error.
     pub(crate) fn create_of(fs: &Arc<dyn FileSystem>, dir: &Path, catalog: Catalog) -> Result<Manifest> {
-        Manifest::write_anew(fs, dir, 1, catalog)
+        Manifest::write_aside(fs, dir, 1, catalog)?.published()
     }
 
     /// The present state.
@@ -148,38 +169,44 @@ impl Manifest {
     /// Any I/O error; a full disk leaves the manifest as it was. `Corrupt` for an
     /// edit that does not fit, which is a bug.
     pub(crate) fn append(&mut self, edits: &[Edit]) -> Result<()> {
+        let path = self.dir.join(NAME);
+        let offset = self.offset();
         let mut catalog = self.catalog.clone();
         for edit in edits {
-            catalog.apply(edit).map_err(|misfit| self.misfit(self.offset, misfit))?;
+            catalog.apply(edit).map_err(|misfit| corrupt(&path, offset, misfit.what, 0, misfit.number))?;
         }
-        if self.offset > REWRITE_BYTES_MIN.max(2 * self.fresh_bytes) {
+        if offset > REWRITE_BYTES_MIN.max(2 * self.fresh_bytes) {
             match Manifest::write_aside(&self.fs, &self.dir, self.generation + 1, catalog.clone()) {
                 Ok(anew) => {
                     *self = anew.published()?;
-                    return Ok(());
+                    return self.copy_anew();
                 }
                 // For the edits alone there may be, and it may be they that make room.
                 Err(error) if error.is_want_of_room() => drop(self.fs.remove(&self.dir.join(ASIDE))),
                 Err(error) => return Err(error),
             }
         }
-        let path = self.dir.join(NAME);
-        let record = encode_record(edits, self.generation, self.offset, self.sequence + 1);
-        if let Err(source) = self.file.write_at(self.offset, &record) {
+        let record = encode_record(edits, self.generation, offset, self.sequence + 1);
+        if let Err(source) = self.file.write_at(offset, &record) {
             // Gone for good before anyone acts on its failure: a record that lacks but its padding reads as whole. A
             // cut that fails is no full disk to be waited for: it leaves unknown what a restart would read.
-            let undecided = |source: std::io::Error| Error::io(IoOp::SetLen, &path)(std::io::Error::other(source));
-            self.file.set_len(self.offset).map_err(undecided)?;
+            self.file.set_len(offset).map_err(undecided(IoOp::SetLen, &path))?;
             self.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
             self.mark();
             return Err(Error::io(IoOp::Write, &path)(source));
         }
         self.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
-        self.offset += record.len() as u64;
+        self.bytes.extend_from_slice(&record);
         self.sequence += 1;
         self.catalog = catalog;
+        self.copy_edit(offset)?;
         self.mark();
         Ok(())
+    }
+
+    /// Where the next record goes.
+    fn offset(&self) -> u64 {
+        self.bytes.len() as u64
     }
 
     /// Says behind the last edit that it is on disk.
@@ -187,13 +214,19 @@ impl Manifest {
     /// Neither synced nor needed: a power loss may take it or tear it, and a disk without room may refuse it. Then a
     /// damaged last edit reads as a torn one, until the next edit.
     fn mark(&self) {
-        if let Err(error) = self.file.write_at(self.offset, &mark(self.generation, self.offset, self.sequence)) {
-            tracing::debug!(%error, "the manifest's last edit is unmarked");
+        let offset = self.offset();
+        let mark = mark(self.generation, offset, self.sequence);
+        for file in [Some(&self.file), self.copy.as_ref()].into_iter().flatten() {
+            if let Err(error) = file.write_at(offset, &mark) {
+                tracing::debug!(%error, "the manifest's last edit is unmarked");
+            }
         }
     }
 
     fn write_anew(fs: &Arc<dyn FileSystem>, dir: &Path, generation: u64, catalog: Catalog) -> Result<Manifest> {
-        Manifest::write_aside(fs, dir, generation, catalog)?.published()
+        let mut manifest = Manifest::write_aside(fs, dir, generation, catalog)?.published()?;
+        manifest.copy_anew()?;
+        Ok(manifest)
     }
 
     /// Writes one that is a manifest once it is [published](Manifest::published).
@@ -202,12 +235,16 @@ impl Manifest {
         let mut bytes = header(generation);
         let record = encode_record(&catalog.as_edits(), generation, bytes.len() as u64, 1);
         bytes.extend_from_slice(&record);
-        let offset = bytes.len() as u64;
-        bytes.extend_from_slice(&mark(generation, offset, 1));
         let file = fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
-        file.write_at(0, &bytes).map_err(Error::io(IoOp::Write, &aside))?;
-        let (fs, dir) = (Arc::clone(fs), dir.to_path_buf());
-        Ok(Manifest { fs, dir, file, generation, offset, fresh_bytes: offset, sequence: 1, catalog })
+        let (fs, dir, fresh_bytes) = (Arc::clone(fs), dir.to_path_buf(), bytes.len() as u64);
+        let manifest = Manifest { fs, dir, file, copy: None, generation, bytes, fresh_bytes, sequence: 1, catalog };
+        manifest.file.write_at(0, &manifest.marked()).map_err(Error::io(IoOp::Write, &aside))?;
+        Ok(manifest)
+    }
+
+    /// All bytes of a file of it, with the mark.
+    fn marked(&self) -> Vec<u8> {
+        [&*self.bytes, &*mark(self.generation, self.offset(), self.sequence)].concat()
     }
 
     /// Puts one that was written aside in the place of the manifest.
@@ -216,7 +253,8 @@ impl Manifest {
         Ok(self)
     }
 
-    fn replay(&mut self, bytes: &[u8], path: &Path, version: u32) -> Result<()> {
+    /// Applies what the bytes of a file say; answers where its last edit ends.
+    fn replay(&mut self, bytes: &[u8], path: &Path, version: u32) -> Result<usize> {
         let decode = |payload: &[u8], catalog: &Catalog| match version {
             1 => edit_v1::decode(payload, catalog),
             _ => edit::decode(payload),
@@ -232,7 +270,9 @@ impl Manifest {
                     let edits = payload.and_then(|payload| decode(payload, &self.catalog));
                     let unreadable = || corrupt(path, offset as u64, "manifest edit", EDITS.into(), found.kind.into());
                     for edit in edits.ok_or_else(unreadable)? {
-                        self.catalog.apply(&edit).map_err(|misfit| self.misfit(offset as u64, misfit))?;
+                        let misfits =
+                            |misfit: catalog::Misfit| corrupt(path, offset as u64, misfit.what, 0, misfit.number);
+                        self.catalog.apply(&edit).map_err(misfits)?;
                     }
                     if offset == HEADER_BYTES {
                         self.fresh_bytes = found.end as u64;
@@ -248,23 +288,27 @@ impl Manifest {
                 Step::Damaged(damage) => break Some(damage),
             }
         };
-        self.offset = offset as u64;
         let synced = record::known_synced(bytes, number, offset);
         // The first record was published with the file: it cannot be torn.
-        if synced > self.offset || offset == HEADER_BYTES {
+        if synced > offset as u64 || offset == HEADER_BYTES {
             let damage = damage.unwrap_or(record::Damage { what: "record header", expected: synced, found: 0 });
-            return Err(corrupt(path, self.offset, damage.what, damage.expected, damage.found));
+            return Err(corrupt(path, offset as u64, damage.what, damage.expected, damage.found));
         }
         if damage.is_some() {
             let torn = bytes.len() - offset;
             tracing::warn!(file = %path.display(), offset, bytes = torn, "cut a torn manifest tail");
         }
-        Ok(())
+        Ok(offset)
     }
+}
 
-    fn misfit(&self, offset: u64, misfit: catalog::Misfit) -> Error {
-        corrupt(&self.dir.join(NAME), offset, misfit.what, 0, misfit.number)
-    }
+/// What was read of a file.
+#[derive(Debug)]
+struct Found {
+    manifest: Manifest,
+    version: u32,
+    /// How long the file is.
+    len: u64,
 }
 
 /// Every record before this one is on disk: that is what its header says.
@@ -298,6 +342,12 @@ fn check_header(bytes: &[u8], path: &Path) -> Result<(u64, u32)> {
         return Err(corrupt(path, 16, "manifest generation", record::SEQUENCE_MAX - 1, generation));
     }
     Ok((generation, version))
+}
+
+/// A failure after which nobody knows what a restart would read: no want of room that is waited for.
+fn undecided(op: IoOp, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.to_path_buf();
+    move |source| Error::io(op, &path)(std::io::Error::other(source))
 }
 
 fn corrupt(file: &Path, offset: u64, what: &'static str, expected: u64, found: u64) -> Error {

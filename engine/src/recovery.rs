@@ -112,7 +112,7 @@ fn sweep_asides(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 fn is_aside(name: &str) -> bool {
     let Some(stem) = name.strip_suffix(".tmp") else { return false };
     let log = format!("{stem}.log");
-    name == manifest::ASIDE
+    manifest::ASIDES.contains(&name)
         || FileId::of_name(&format!("{stem}.sst")).is_some()
         || SegmentId::of_name(&log).is_some()
         || side_log::is_name(&log)

@@ -8,7 +8,8 @@
 //! | an SSTable's index, metadata or footer, or its length | blocks that prove whole, as a new file | what does not prove |
 //! | an SSTable's header and footer both | nothing of the file | the file |
 //! | a file that cannot be opened, or has another's name | the file, as it is | — |
-//! | the manifest | — | not mended: nothing else knows what the files are |
+//! | the manifest, or its copy | all, by the other of both | — |
+//! | both | — | not mended: nothing else knows what the files are |
 //!
 //! What the disk does not give is damaged as what does not fit.
 //!
@@ -22,7 +23,7 @@ use crate::backup::{check_finished, check_openable};
 use crate::error::{Error, Result};
 use crate::io::IoOp;
 use crate::loss::Loss;
-use crate::manifest::Manifest;
+use crate::manifest::{self, Catalog, Manifest};
 use crate::progress::Progress;
 
 mod files;
@@ -58,20 +59,37 @@ impl Folder {
         } else {
             check_finished(&*self.fs, &self.dir)?;
         }
-        let catalog = match self.catalog() {
-            Ok(Some(catalog)) => catalog,
-            Ok(None) => {
-                repair.unmended.push(Manifest::missing(&self.dir));
-                return Ok(());
-            }
-            Err(error @ Error::Corrupt { .. }) => {
-                repair.unmended.push(error);
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
+        let Some(catalog) = self.repair_manifest(fix, repair)? else { return Ok(()) };
         self.repair_log(&catalog, fix, repair)?;
         self.repair_files(&catalog, fix, repair, tell)
+    }
+
+    /// What the manifest says, or its copy; with `fix`, puts the one in the place of the other. `None`, which is told, if neither reads.
+    fn repair_manifest(&self, fix: bool, repair: &mut Repair) -> Result<Option<Catalog>> {
+        let found = self.catalog().and_then(|found| found.ok_or_else(|| Manifest::missing(&self.dir)));
+        let copied = self.copied();
+        let is_lost = |error: &Error| error.is_unreadable() || matches!(error, Error::NoManifest { .. });
+        let (catalog, damage, name) = match (found, copied) {
+            (Err(damage), Ok(Some(catalog))) if is_lost(&damage) => (catalog, damage, manifest::NAME),
+            (Ok(catalog), Err(damage)) if is_lost(&damage) => (catalog, damage, manifest::COPY),
+            (Ok(catalog), copied) => return copied.map(|_| Some(catalog)),
+            (Err(damage @ (Error::Corrupt { .. } | Error::NoManifest { .. })), _) => {
+                repair.unmended.push(damage);
+                return Ok(None);
+            }
+            (Err(error), _) => return Err(error),
+        };
+        repair.losses.push(Loss { cells_count: Some(0), ..Loss::of(damage, 0, 0) });
+        if fix {
+            self.keep_aside(&self.dir.join(name), repair)?;
+            // Whoever opens it writes the copy anew.
+            drop(if name == manifest::COPY {
+                Manifest::open(&self.fs, &self.dir)?
+            } else {
+                Some(Manifest::put_back(&self.fs, &self.dir)?)
+            });
+        }
+        Ok(Some(catalog))
     }
 
     /// Gives a file another name, under which nothing reads or deletes it.

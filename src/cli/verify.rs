@@ -71,9 +71,9 @@ Tells what is lost of a damaged folder, and with --fix puts all that can be had 
 is damaged or cannot be read. The originals stay beside, with .damaged behind their names. A lost
 cell may have been a delete: what it hid is seen again. Where there is a backup, restore it rather.
 A file that cannot be opened, or that is another by its header than its name says, is told and left
-alone. A damaged MANIFEST is told and not mended: see
-docs/formats/manifest.md. --fix refuses a backup: delete the file BACKUP in a copy of it, and mend
-the copy.
+alone. Of MANIFEST and MANIFEST.copy one is written anew from the other; where both are damaged it
+is told and not mended: see docs/formats/manifest.md. --fix refuses a backup: delete the file BACKUP
+in a copy of it, and mend the copy.
 
 Examples:
   basalt verify --data-dir /var/lib/basalt
@@ -150,6 +150,10 @@ fn ended_by(cause: &Error) -> Failure {
 }
 
 fn told(loss: &Loss, is_done: bool) -> String {
+    if loss.bytes == 0 && loss.cells_count == Some(0) {
+        let verb = if is_done { "was" } else { "can be" };
+        return format!("{}: it {verb} written anew from its other copy, and nothing is lost", place(loss));
+    }
     let verb = if is_done { "lost" } else { "would lose" };
     let cells = loss.cells_count.map_or("an unknown number of cells".to_owned(), |cells| format!("{cells} cells"));
     let (first, last) = (loss.rows.0.escape_ascii(), loss.rows.1.escape_ascii());

@@ -22,7 +22,11 @@ pub(super) fn no_tables(cause: &basalt_schema::Error) -> Failure {
 pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
     let todo = match cause {
         basalt_engine::Error::NoManifest { .. } => {
-            ": keep the folder, and restore a backup into a new one with `basalt restore BACKUP NEW_FOLDER`"
+            ": `basalt repair --fix` writes it anew from MANIFEST.copy; without that keep the folder, and restore a backup into a new one \
+             with `basalt restore BACKUP NEW_FOLDER`"
+        }
+        _ if cause.kind() == ErrorKind::Corrupt && !cause.is_of_later_program() => {
+            "; `basalt repair` tells what can be had"
         }
         _ => "",
     };

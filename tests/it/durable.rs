@@ -138,6 +138,14 @@ fn a_damaged_file_is_exit_5_and_named() {
     bytes[100] ^= 0xff;
     std::fs::write(&manifest, bytes).unwrap();
     check_refusal(&data, &[], 5, "MANIFEST is damaged at offset");
+    check_refusal(&data, &[], 5, "`basalt repair` tells what can be had");
+    let repair = ["repair", "--data-dir", data.to_str().unwrap()];
+    let told = run(&repair);
+    let text = String::from_utf8(told.stdout).unwrap();
+    assert!(text.contains("it can be written anew from its other copy, and nothing is lost"), "{text}");
+    assert_eq!(told.status.code(), Some(5));
+    assert_eq!(run(&[&repair[..], &["--fix"]].concat()).status.code(), Some(0));
+    Daemon::start(&data, "embedded", "").terminate();
 }
 
 /// Its files are kept; what is missing is told, and how to go on.
@@ -148,7 +156,12 @@ fn a_folder_without_its_manifest_is_exit_5_and_says_what_to_do() {
     Daemon::start(&data, "embedded", "").terminate();
     std::fs::remove_file(data.join("MANIFEST")).unwrap();
     check_refusal(&data, &[], 5, "data lost its file MANIFEST, without which");
-    check_refusal(&data, &[], 5, "`basalt restore BACKUP NEW_FOLDER`");
+    check_refusal(
+        &data,
+        &[],
+        5,
+        "`basalt repair --fix` writes it anew from MANIFEST.copy; without that keep the folder",
+    );
     assert!(std::fs::read_dir(&data).unwrap().any(|entry| entry.unwrap().file_name() == "wal-0000000001.log"));
 }
 

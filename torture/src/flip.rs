@@ -3,14 +3,14 @@
 //! Of every kind of file the live bytes are damaged: one bit, a run of 64 bytes, two places swapped, a stale place (what
 //! another file of the kind, or the file itself in an earlier life, has there). Then the folder is opened and all of it
 //! read. What is read must be right, or an error must name the damaged file. Of a table's file damage is always an error
-//! at the latest when the file is proved. Of the manifest it is an error as long as one of the two marks behind its last edit
-//! is there. Of the log it is an error below the mark up to which the log itself says that
-//! it was on disk; above, it is a torn tail: what was written last may be gone, from its end on.
+//! at the latest when the file is proved. Of the manifest it is an error, and its copy mends it without a loss. Of the log
+//! it is an error below the mark up to which the log itself says that it was on disk; above, it is a torn tail: what was
+//! written last may be gone, from its end on.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use basalt_engine::io::{FileSystem as _, Rng, SimFs, SplitMix};
 
 use crate::folder::{Folder, copy};
@@ -183,15 +183,17 @@ fn damaged(folder: &Folder, damage: &Damage) -> Result<SimFs> {
 fn judge(folder: &Folder, damage: &Damage) -> Result<Noticed> {
     let fs = damaged(folder, damage)?;
     let state = match folder.read(&fs) {
-        Err(_) if kind_of(&damage.name) == "manifest" && took_marks(folder, damage) => return Ok(Noticed::Told),
-        Err(error) if format!("{error:#}").contains(&damage.name) => return Ok(Noticed::Told),
+        Err(error) if format!("{error:#}").contains(&damage.name) => {
+            if kind_of(&damage.name) == "manifest" {
+                let mended = folder.mended(&damaged(folder, damage)?)?;
+                ensure!(folder.states.last() == Some(&mended), "told, and mended to something else");
+            }
+            return Ok(Noticed::Told);
+        }
         Err(error) => return Err(error.context("told, but not of the damaged file")),
         Ok(found) => folder.states.iter().rev().position(|state| *state == found),
     };
     let kind = kind_of(&damage.name);
-    if kind == "manifest" && took_marks(folder, damage) {
-        return Ok(Noticed::TornTail);
-    }
     let is_synced = kind == "log" && is_below(folder, damage);
     match state {
         Some(_) if is_synced => bail!("not noticed, though below the mark"),
@@ -205,13 +207,6 @@ fn judge(folder: &Folder, damage: &Damage) -> Result<Noticed> {
         Some(lost) => bail!("the last {lost} writes are gone"),
         None => bail!("what is read was never there"),
     }
-}
-
-/// Whether both marks behind the manifest's last edit changed: then nothing tells the edit from a torn one.
-fn took_marks(folder: &Folder, damage: &Damage) -> bool {
-    let before = folder.files.get(&damage.name).map_or(&[][..], Vec::as_slice);
-    let changed = |from: usize| before.get(from..from + 32) != damage.bytes.get(from..from + 32);
-    before.len().checked_sub(MARK_BYTES).is_some_and(|mark| changed(mark) && changed(mark + MARK_BYTES - 32))
 }
 
 /// Whether a damage of the log lies below what the log still says to have been on disk.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use basalt_engine::io::{Fault, FaultKind, FaultSpan, FileSystem, SimFs};
-use basalt_engine::{Engine, EngineOptions, FileKind, Limits, Workers};
+use basalt_engine::{Engine, EngineOptions, FileKind, Limits, Repair, Workers};
 use basalt_store::{
     Durability, FamilyDescriptor, Get, ManualClock, MutationBatch, RowBatch, Scan, Store, TableDescriptor, TableName,
     Timestamp,
@@ -124,6 +124,15 @@ impl Folder {
         });
         stop(fs, engine)?;
         found
+    }
+
+    /// As [`Folder::read`], once the disk is repaired without a loss of cells.
+    pub(crate) fn mended(&self, fs: &SimFs) -> Result<Content> {
+        let mut done = Repair::default();
+        basalt_engine::Folder::open(options(fs, small_limits()))?.repair(true, &mut done, &mut |_| {})?;
+        ensure!(done.unmended.is_empty(), "not mended: {:?}", done.unmended);
+        ensure!(done.losses.iter().all(|loss| loss.cells_count == Some(0)), "cells are lost: {:?}", done.losses);
+        self.read(fs)
     }
 
     /// Whether a closed folder's proof finds a file of the table's damaged; `None` for one that nothing names, which the next

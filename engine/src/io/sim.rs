@@ -512,6 +512,9 @@ impl FileSystem for SimFs {
     }
 
     fn open_rw(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        if matches!(self.disk().fault, Some(Fault { after_calls: 0, kind: FaultKind::Erofs, .. })) {
+            return Err(erofs());
+        }
         self.open(path)
     }
 

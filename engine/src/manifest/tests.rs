@@ -247,7 +247,7 @@ fn every_flipped_bit_is_noticed_also_in_the_last_edit() {
     let mut manifest = create(&fs);
     manifest.append(&edits()).unwrap();
     manifest.append(&[files(&[3], &[5])]).unwrap();
-    let guarded = manifest.offset;
+    let guarded = manifest.offset();
     let path = Path::new(DIR).join(NAME);
     for (offset, takes_mark) in (0..guarded).flat_map(|offset| [(offset, false), (offset, true)]) {
         let fs = fs.snapshot();
@@ -288,7 +288,7 @@ fn a_manifest_that_cannot_be_written_anew_takes_edits_all_the_same() {
     fs.set_capacity(fs.used_bytes() + (2 << 20));
     manifest.append(&[large("d")]).unwrap();
     assert_eq!(open(&fs.snapshot()).unwrap().catalog(), manifest.catalog());
-    assert_eq!((manifest.generation, fs.list(Path::new(DIR)).unwrap().len()), (1, 1), "what was begun is gone");
+    assert_eq!((manifest.generation, fs.list(Path::new(DIR)).unwrap().len()), (1, 2), "what was begun is gone");
     fs.set_capacity(u64::MAX);
     manifest.append(&[large("e")]).unwrap();
     assert_eq!(open(&fs).unwrap().catalog(), manifest.catalog());
@@ -300,11 +300,11 @@ fn a_later_version_is_refused_with_its_number() {
     let fs = SimFs::new(1);
     create(&fs);
     let mut bytes = header(1);
-    bytes[8] = 5;
+    bytes[8] = 6;
     let crc = crc32c::crc32c(&bytes[..28]).to_le_bytes();
     bytes[28..].copy_from_slice(&crc);
     fs.open_rw(&Path::new(DIR).join(NAME)).unwrap().write_at(0, &bytes).unwrap();
-    assert!(matches!(open(&fs), Err(Error::Version { found: 5, supported: 4, .. })));
+    assert!(matches!(open(&fs), Err(Error::Version { found: 6, supported: 5, .. })));
 }
 
 /// The next one would be 0, or that of the log's records.
@@ -356,6 +356,12 @@ fn a_manifest_of_version_3_is_read_and_written_anew() {
     check_old(include_bytes!("../../../tests/compat/v3/MANIFEST"), edits());
 }
 
+/// `tests/compat/v4/MANIFEST`, likewise, edit by edit: it has no copy beside it.
+#[test]
+fn a_manifest_of_version_4_is_read_and_written_anew() {
+    check_old(include_bytes!("../../../tests/compat/v4/MANIFEST"), edits());
+}
+
 /// The mark is not synced: a power loss may take it, in whole or in part, and that is no damage.
 #[test]
 fn a_mark_that_a_power_loss_took_or_tore_is_no_damage() {
@@ -371,6 +377,90 @@ fn a_mark_that_a_power_loss_took_or_tore_is_no_damage() {
         assert_eq!(found.catalog(), manifest.catalog(), "seed {seed}");
         found.append(&[files(&[3], &[5])]).unwrap();
         assert_eq!(open(&fs.power_loss(mode)).unwrap().catalog(), found.catalog(), "seed {seed}");
+    }
+}
+
+fn copied(fs: &SimFs) -> Result<Option<Catalog>> {
+    let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    Manifest::copied(&fs, Path::new(DIR))
+}
+
+/// Wherever a power loss comes, the copy by itself is the state before or behind the edit that was under way, and behind only if the
+/// manifest has it on disk.
+#[test]
+fn the_copy_is_a_state_of_the_manifest_after_every_crash() {
+    let (mut seen, mut calls) = ([0_u32; 2], 0);
+    for seed in 0.. {
+        let fs = SimFs::new(seed);
+        let mut manifest = create(&fs);
+        manifest.append(&edits()).unwrap();
+        // Each second time it is written anew.
+        manifest.fresh_bytes = 0;
+        let large = NamespaceDescriptor::new("large").with_property("p", "x".repeat(1 << 20));
+        manifest.append(&[if seed % 2 == 0 { files(&[3], &[5]) } else { Edit::SetNamespace(large) }]).unwrap();
+        let (before, generation) = (manifest.catalog().clone(), manifest.generation);
+        fs.set_fault(Some(Fault { after_calls: seed / 2, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
+        let done = manifest.append(&[files(&[if seed % 2 == 0 { 5 } else { 3 }], &[6])]);
+        let lost = fs.power_loss(if seed % 4 < 2 { LossMode::Hostile } else { LossMode::Ordered });
+        let copy = copied(&lost).unwrap().expect("it is there from the first edit on");
+        let read = open(&lost).unwrap();
+        assert!(copy == before || &copy == read.catalog(), "seed {seed}");
+        if done.is_ok() {
+            assert_eq!((&copy, read.generation), (manifest.catalog(), generation + seed % 2), "seed {seed}");
+            calls += 1;
+            if calls == 4 {
+                break;
+            }
+        }
+        seen[usize::from(copy != before)] += 1;
+    }
+    assert!(seen[0] > 4 && seen[1] > 0, "{seen:?}");
+}
+
+/// A full disk takes the copy, never leaves an old one, and the next edit that finds room brings it back.
+#[test]
+fn a_copy_without_room_is_none() {
+    for free in 0..128 {
+        let fs = SimFs::new(free);
+        let mut manifest = create(&fs);
+        manifest.append(&edits()).unwrap();
+        fs.set_capacity(fs.used_bytes() + free);
+        let next = if manifest.append(&[files(&[3], &[5])]).is_ok() { 5 } else { 3 };
+        let copy = copied(&fs.snapshot().power_loss(LossMode::Hostile)).unwrap();
+        assert!(copy.is_none_or(|copy| &copy == manifest.catalog()), "{free} bytes were free");
+        fs.set_capacity(u64::MAX);
+        manifest.append(&[files(&[next], &[7])]).unwrap();
+        let copy = copied(&fs.snapshot().power_loss(LossMode::Hostile)).unwrap();
+        assert_eq!(copy.as_ref(), Some(manifest.catalog()), "{free} bytes were free");
+    }
+    // Nor is an old one left where the start finds no room for another.
+    let fs = SimFs::new(1);
+    create(&fs).append(&edits()).unwrap();
+    let old = Path::new(DIR).join(COPY);
+    fs.open_rw(&old).unwrap().set_len(0).unwrap();
+    fs.set_capacity(fs.used_bytes());
+    open(&fs).unwrap();
+    assert!(fs.open(&old).is_err());
+}
+
+/// An edit that was on disk and acted on, of a manifest that reads as if its last one were torn.
+#[test]
+fn a_manifest_behind_its_copy_is_damaged() {
+    let fs = SimFs::new(1);
+    let mut manifest = create(&fs);
+    manifest.append(&edits()).unwrap();
+    let cut = manifest.offset();
+    manifest.append(&[files(&[3], &[5])]).unwrap();
+    fs.open_rw(&Path::new(DIR).join(NAME)).unwrap().set_len(cut).unwrap();
+    assert!(matches!(open(&fs), Err(Error::Corrupt { what: "last edit", offset, .. }) if offset == cut));
+    let shared: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    assert_eq!(Manifest::put_back(&shared, Path::new(DIR)).unwrap().catalog(), manifest.catalog());
+    assert_eq!(open(&fs.snapshot().power_loss(LossMode::Hostile)).unwrap().catalog(), manifest.catalog());
+    // A copy that is behind, or damaged, is written anew.
+    for len in [cut, 40] {
+        fs.open_rw(&Path::new(DIR).join(COPY)).unwrap().set_len(len).unwrap();
+        open(&fs).unwrap();
+        assert_eq!(copied(&fs).unwrap().as_ref(), Some(manifest.catalog()));
     }
 }
 

@@ -27,8 +27,10 @@ fn a_damaged_manifest_does_not_cost_the_files_it_forgot() {
     };
     let before = files();
     assert!(matches!(open().err(), Some(Error::Corrupt { file, .. }) if file == manifest));
-    // Without the marks behind it, the last edit reads as torn.
+    // Without the marks behind it, the last edit reads as torn: its copy knows better.
     fs.open_rw(manifest).unwrap().set_len(len).unwrap();
+    assert!(matches!(open().err(), Some(Error::Corrupt { what: "last edit", .. })));
+    fs.remove(Path::new("/d/MANIFEST.copy")).unwrap();
     assert!(matches!(open().err(), Some(Error::Missing { .. })));
     assert_eq!((before.len(), files()), (2, before));
 }

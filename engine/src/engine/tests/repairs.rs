@@ -177,7 +177,7 @@ fn a_whole_folder_is_told_file_by_file_and_not_changed() {
     assert!(fs.list(Path::new(DIR)).unwrap() == before && has_side_log(&fs));
     assert!(fs.calls() - calls <= 6, "a lock and its folder a time, nothing else");
     let of = |kind| files.iter().filter(move |file| file.kind == kind);
-    assert_eq!(of(FileKind::Manifest).count(), 1);
+    assert_eq!(of(FileKind::Manifest).count(), 2, "it and its copy");
     let logged = of(FileKind::Log).next().unwrap();
     assert!(logged.rows_count >= 10 && logged.cells_count == 2 * logged.rows_count, "{logged:?}");
     let cells: u64 = of(FileKind::Sstable).filter(|file| file.owners.len() == 1).map(|file| file.cells_count).sum();
@@ -413,12 +413,39 @@ fn files_of_the_last_numbers_are_not_ours() {
     assert!(names.iter().all(|name| fs.list(Path::new(DIR)).unwrap().iter().any(|there| there == name)));
 }
 
+/// Of the manifest and its copy, that which is damaged or gone is written anew from the other.
 #[test]
-fn a_damaged_manifest_is_told_and_not_mended() {
+fn a_damaged_manifest_is_mended_by_its_copy() {
+    let [manifest, copy] = ["MANIFEST", "MANIFEST.copy"].map(|name| Path::new(DIR).join(name));
+    let whole = rows(&store());
+    let flip = |fs: &SimFs, path: &Path| fs.flip_bit(path, 60, 1).unwrap();
+    for expected in ["MANIFEST is damaged", "lost its file MANIFEST", "MANIFEST.copy is damaged"] {
+        let fs = store();
+        match expected {
+            "lost its file MANIFEST" => fs.remove(&manifest).unwrap(),
+            "MANIFEST.copy is damaged" => flip(&fs, &copy),
+            _ => flip(&fs, &manifest),
+        }
+        let told = damage(&fs);
+        assert!(told.len() == 1 && told[0].contains(expected), "{told:?}");
+        for fix in [false, true] {
+            let done = repair(&fs, fix);
+            assert!(done.unmended.is_empty() && done.losses.len() == 1, "{done:?}");
+            assert_eq!((done.losses[0].bytes, done.losses[0].cells_count), (0, Some(0)));
+            assert_eq!(done.kept_aside.len(), usize::from(fix && !expected.contains("lost")));
+        }
+        assert!(damage(&fs).is_empty() && repair(&fs, true).losses.is_empty());
+        assert_eq!(rows(&fs), whole, "{expected}");
+    }
+    let torn = store();
+    flip(&torn, &manifest);
+    mended_after_every_crash(&torn, |fs| {
+        repair(fs, true);
+        assert!(damage(fs).is_empty() && rows(fs) == whole);
+    });
     let fs = store();
-    fs.flip_bit(&Path::new(DIR).join("MANIFEST"), 60, 1).unwrap();
-    let told = damage(&fs);
-    assert!(told[0].contains("MANIFEST"), "{told:?}");
+    flip(&fs, &manifest);
+    flip(&fs, &copy);
     let fixed = repair(&fs, true);
     assert!(fixed.losses.is_empty() && fixed.kept_aside.is_empty());
     assert_eq!(fixed.unmended.len(), 1);
