@@ -361,7 +361,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A 64-bit integer, or a text or fraction that stands for one; `null` and an empty text are 0.
+/// A 64-bit integer, or a text or fraction that stands for one; `null`, also as a text, and an empty text are 0.
 #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut, as Java narrows it")]
 pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<i64, D::Error> {
     match Value::deserialize(deserializer)? {
@@ -370,7 +370,7 @@ pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result
             .as_i64()
             .or_else(|| number.as_f64().filter(|v| v.abs() < 9.3e18).map(|v| v as i64))
             .ok_or_else(|| de::Error::custom(format!("number {number} is out of range"))),
-        Value::String(text) if text.trim().is_empty() => Ok(0),
+        Value::String(text) if matches!(text.trim(), "" | "null") => Ok(0),
         Value::String(text) => {
             text.trim().parse().map_err(|_| de::Error::custom(format!("\"{text}\" is not a number")))
         }

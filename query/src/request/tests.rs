@@ -134,7 +134,9 @@ fn q_get_tsuid_a_list_may_end_with_a_comma() {
 /// `Q-RATE-COUNTER`: a largest value that is no number comes as `null` from a browser.
 #[test]
 fn q_rate_counter_has_a_largest_value_unless_one_is_told() {
-    for (told, expected) in [("", i64::MAX), (r#","counterMax":null"#, 0), (r#","counterMax":"""#, 0)] {
+    for (told, expected) in
+        [("", i64::MAX), (r#","counterMax":null"#, 0), (r#","counterMax":"""#, 0), (r#","counterMax":"null""#, 0)]
+    {
         let body = format!(
             r#"{{"start":1,"queries":[{{"aggregator":"sum","metric":"m","rateOptions":{{"counter":true{told}}}}}]}}"#
         );
