@@ -9,6 +9,7 @@ mod folder;
 mod fsck;
 mod import;
 mod inspect;
+mod interrupt;
 mod java;
 mod migrate;
 mod mkmetric;

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
 
+use super::interrupt::interruptible;
 use super::print;
 use crate::bench::data::Workload;
 use crate::bench::ingest::{self, Protocol};
@@ -21,7 +20,7 @@ use crate::bench::report::{Line, Report};
 use crate::bench::{Run, Watch, page};
 use crate::clock;
 use crate::exit::{Exit, Failure};
-use crate::{aside, peer, threads};
+use crate::{aside, peer};
 
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
@@ -153,35 +152,14 @@ pub(super) struct Query {
 
 impl Bench {
     pub(super) fn run(self) -> Result<(), Failure> {
-        interruptible(|watch| match self {
-            Self::Ingest(ingest) => ingest.run(&watch),
-            Self::Query(query) => query.run(&watch),
-        })
-    }
-}
-
-/// Does the work on a thread of its own, which the first SIGINT asks to end; the second does not wait for it.
-fn interruptible(work: impl FnOnce(Arc<Watch>) -> Result<(), Failure> + Send + 'static) -> Result<(), Failure> {
-    let fail = |cause: io::Error| Failure::new(Exit::Failure, format!("cannot listen for signals: {cause}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(fail)?;
-    runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
-        let (tell, told) = oneshot::channel();
         let watch = Arc::new(Watch::default());
         let seen = Arc::clone(&watch);
-        // Nobody hears it behind the second interrupt.
-        let works = move || tell.send(work(seen)).unwrap_or_default();
-        Builder::new().spawn(works).map_err(|cause| threads::too_few(&cause.to_string()))?;
-        let interrupted = async {
-            interrupt.recv().await;
-            watch.ends.store(true, Ordering::Relaxed);
-            interrupt.recv().await;
+        let work = move || match self {
+            Self::Ingest(ingest) => ingest.run(&seen),
+            Self::Query(query) => query.run(&seen),
         };
-        tokio::select! {
-            verdict = told => verdict.unwrap_or_else(|_| Err(Failure::new(Exit::Failure, "BUG: the run panicked"))),
-            () = interrupted => Err(Failure::new(Exit::Failure, "interrupted twice: there is no report")),
-        }
-    })
+        interruptible(&watch.ends, "interrupted twice: there is no report", work)
+    }
 }
 
 impl Set {

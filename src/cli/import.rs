@@ -1,9 +1,12 @@
 //! `basalt import`: OpenTSDB's text files into a server or a folder.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 
+use super::interrupt::interruptible;
 use super::{ToolSources, print};
 use crate::exit::{Exit, Failure};
 use crate::import::{self, Folder, Job, Remote, Target};
@@ -30,7 +33,8 @@ Examples:
 
 Exit codes: 0 all stored (or skipped), 1 bad lines, or the server is not there or is none, 4 folder
 in use, 75 the disk is full, or the server was away or could not store for a minute, or gave no
-answer for two: what is stored is told, the rest may be sent later.")]
+answer for two, or a signal (SIGINT, SIGTERM) ended it: what is stored is told, the rest may be sent
+later.")]
 pub(super) struct Import {
     /// Files to read, in this order
     #[arg(required = true, value_name = "PATH")]
@@ -57,6 +61,13 @@ pub(super) struct Import {
 
 impl Import {
     pub(super) fn run(self) -> Result<(), Failure> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&ends);
+        let at_once = "interrupted twice: run the same again; with --resume it goes on behind what FILE says";
+        interruptible(&ends, at_once, || self.work(seen))
+    }
+
+    fn work(self, ends: Arc<AtomicBool>) -> Result<(), Failure> {
         // Before a server is looked for, or a folder made. Not opened: what a pipe holds can be had once only.
         for path in self.paths.iter().filter(|path| path.as_os_str() != "-") {
             let fail = |cause: String| Failure::new(Exit::Failure, format!("cannot read {}: {cause}", path.display()));
@@ -83,7 +94,7 @@ impl Import {
             }
             Box::new(Remote::connect(&self.url)?)
         };
-        let job = Job { paths: self.paths, resume: self.resume, rate: self.rate, skip_errors: self.skip_errors };
+        let job = Job { paths: self.paths, resume: self.resume, rate: self.rate, skip_errors: self.skip_errors, ends };
         let sum = import::run(&job, &*target)?;
         print(&format!(
             "{} points stored, {} refused, {} lines done before, {:.1} s, {:.0} points/s\n",

@@ -1,6 +1,8 @@
 //! What an import is to do, and what it did.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What is to be done.
@@ -11,6 +13,15 @@ pub(crate) struct Job {
     /// Points a second.
     pub(crate) rate: Option<u64>,
     pub(crate) skip_errors: bool,
+    /// It is to end, though work is left. Relaxed: a wish.
+    pub(crate) ends: Arc<AtomicBool>,
+}
+
+impl Job {
+    /// Whether it is to end.
+    pub(super) fn ends(&self) -> bool {
+        self.ends.load(Ordering::Relaxed)
+    }
 }
 
 /// What was done.

@@ -18,6 +18,8 @@ use crate::progress::ProgressLog;
 const SHOWN_MAX: u64 = 10;
 /// How often progress is made durable and remembered.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+/// How long an import that holds itself back does not hear that it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// An import under way.
 pub(super) struct Progress<'a> {
@@ -79,13 +81,17 @@ impl<'a> Progress<'a> {
     }
 
     /// Remembers and tells how far it is, where it is time, and holds the import back as the rate asks.
+    ///
+    /// # Errors
+    ///
+    /// The target's; the import is asked to end.
     pub(super) fn show(&mut self, target: &dyn Target) -> Result<(), Failure> {
         if self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
             self.checkpoint(target)?;
         }
         self.log.tell(|| self.line());
         self.hold_back();
-        Ok(())
+        if self.job.ends() { Err(Failure::new(Exit::TryLater, "interrupted")) } else { Ok(()) }
     }
 
     /// How far the file is.
@@ -177,12 +183,15 @@ impl<'a> Progress<'a> {
         self.bar.suspend(|| writeln!(std::io::stderr(), "{line}").unwrap_or_default());
     }
 
-    /// Waits until the points stored so far are no more than the rate allows.
+    /// Waits until the points stored so far are no more than the rate allows, or the import is to end.
     fn hold_back(&self) {
         let Some(rate) = self.job.rate.filter(|rate| *rate > 0) else { return };
         let due = Duration::from_millis(self.sum.stored.saturating_mul(1_000) / rate);
         while let Some(wait) = due.checked_sub(self.began.elapsed()).filter(|wait| !wait.is_zero()) {
-            std::thread::park_timeout(wait);
+            if self.job.ends() {
+                return;
+            }
+            std::thread::park_timeout(wait.min(LOOK_EVERY));
         }
     }
 }

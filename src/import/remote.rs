@@ -329,7 +329,10 @@ mod tests {
         let path = folder.path().join("points");
         let lines: Vec<_> = timestamps.clone().map(|timestamp| format!("m {timestamp} 1 h=a\n")).collect();
         std::fs::write(&path, lines.concat()).unwrap();
-        run(&Job { paths: vec![path], resume: None, rate: None, skip_errors: false }, remote)
+        run(
+            &Job { paths: vec![path], resume: None, rate: None, skip_errors: false, ends: std::sync::Arc::default() },
+            remote,
+        )
     }
 
     /// Imports points of these timestamps from such a server on; what became of it, and what the server took.

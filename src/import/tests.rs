@@ -75,7 +75,13 @@ fn what_only_the_end_makes_durable_is_remembered_and_nothing_else() {
     for is_unfinished in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let (path, state) = (folder.path().join("points"), folder.path().join("state"));
-        let job = Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false };
+        let job = Job {
+            paths: vec![path.clone()],
+            resume: Some(state),
+            rate: None,
+            skip_errors: false,
+            ends: Arc::default(),
+        };
         std::fs::write(&path, "a 1 1 h=a\nb 1 2 h=a\n").unwrap();
         let failure = run(&job, &Picky { is_unsynced: true, is_unfinished, ..Picky::default() }).unwrap_err();
         let told = "full; 2 points of the lines before are stored: run the same again, it goes on in";
@@ -90,7 +96,8 @@ fn what_only_the_end_makes_durable_is_remembered_and_nothing_else() {
 fn a_block_with_a_refused_line_is_not_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let (path, state) = (folder.path().join("points"), folder.path().join("state"));
-    let mut job = Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false };
+    let mut job =
+        Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false, ends: Arc::default() };
     let target = Picky::default();
     std::fs::write(&path, "a 1 1 h=a\nb 1 x h=a\n").unwrap();
     assert!(run(&job, &target).is_err());
@@ -107,7 +114,13 @@ fn a_block_with_a_refused_line_is_not_remembered() {
 fn of_another_file_nothing_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let (path, state) = (folder.path().join("points"), folder.path().join("state"));
-    let job = Job { paths: vec![path.clone()], resume: Some(state.clone()), rate: None, skip_errors: false };
+    let job = Job {
+        paths: vec![path.clone()],
+        resume: Some(state.clone()),
+        rate: None,
+        skip_errors: false,
+        ends: Arc::default(),
+    };
     let target = Picky::default();
     let again = |text: &str| {
         std::fs::write(&path, text).unwrap();
@@ -130,7 +143,13 @@ fn of_another_target_nothing_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let (path, state) = (folder.path().join("points"), folder.path().join("state"));
     std::fs::write(&path, "a 1 1 h=a\nb 1 1 h=a\n").unwrap();
-    let job = Job { paths: vec![path.clone()], resume: Some(state.clone()), rate: None, skip_errors: false };
+    let job = Job {
+        paths: vec![path.clone()],
+        resume: Some(state.clone()),
+        rate: None,
+        skip_errors: false,
+        ends: Arc::default(),
+    };
     let skipped = |name| {
         let target = Picky { name, ..Picky::default() };
         run(&job, &target).map(|sum| sum.skipped).map_err(|failure| failure.line)
@@ -150,7 +169,8 @@ fn of_another_target_nothing_is_skipped() {
 fn a_last_line_without_an_end_is_read_again_when_the_file_has_grown() {
     let folder = tempfile::tempdir().unwrap();
     let (path, state) = (folder.path().join("points"), folder.path().join("state"));
-    let job = Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false };
+    let job =
+        Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false, ends: Arc::default() };
     let target = Picky::default();
     let again = |text: &str| {
         std::fs::write(&path, text).unwrap();
@@ -173,7 +193,7 @@ fn lines_of_all_files_reach_the_target_in_their_order() {
         std::fs::write(path, half.join("\n")).unwrap();
     }
     let target = Picky { turns: Some(turns::Turns::new()), ..Picky::default() };
-    let sum = run(&Job { paths, resume: None, rate: None, skip_errors: false }, &target).unwrap();
+    let sum = run(&Job { paths, resume: None, rate: None, skip_errors: false, ends: Arc::default() }, &target).unwrap();
     assert_eq!(sum.stored, 200_000);
     assert!(*target.stored.lock().unwrap() == lines);
 }
@@ -186,7 +206,7 @@ fn a_block_that_cannot_be_stored_now_is_sent_again_with_all_behind_it() {
     let line = |n: usize| if n == 90_000 { "late 1 1 h=a".to_owned() } else { format!("m {n} 1 h=a") };
     let lines: Vec<String> = (0..200_000).map(line).collect();
     std::fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let job = Job { paths: vec![path], resume: Some(state), rate: None, skip_errors: false };
+    let job = Job { paths: vec![path], resume: Some(state), rate: None, skip_errors: false, ends: Arc::default() };
     let target = |later| Picky {
         turns: Some(turns::Turns::new()),
         later: AtomicU32::new(later),
@@ -220,7 +240,7 @@ fn a_block_is_sent_again_for_a_time_however_many_tries_that_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("points");
     std::fs::write(&path, "late 1 1 h=a\n").unwrap();
-    let job = Job { paths: vec![path], resume: None, rate: None, skip_errors: false };
+    let job = Job { paths: vec![path], resume: None, rate: None, skip_errors: false, ends: Arc::default() };
     for (failing_secs, failures, is_stored) in [
         (0, 1_000, true),
         (1, 60, true),

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::daemon::{Daemon, run};
 
@@ -152,6 +153,34 @@ fn import_goes_on_where_it_was() {
     let (code, said) = import(&["--skip-errors"]);
     assert!(code == Some(0) && said.contains("0 points stored, 1 refused, 3 lines done before"), "{said}");
     assert_eq!(daemon.get(ALL).json()[0]["dps"]["1356998460"], 2);
+}
+
+/// `C-IMPORT`: what is stored when a signal comes is told and remembered. The rate leaves hours of work.
+#[test]
+fn an_interrupted_import_says_how_it_goes_on() {
+    let daemon = Daemon::memory();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, state) = (folder.path().join("dump"), folder.path().join("state"));
+    let lines: Vec<String> = (0..200_000).map(|at| format!("it.cut {} 1 host=a\n", 1_356_998_400 + at)).collect();
+    std::fs::write(&file, lines.concat()).unwrap();
+    let url = format!("http://127.0.0.1:{}", daemon.port());
+    let arguments = ["import", text(&file), "--url", &url, "--resume", text(&state)];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_basalt"));
+    let child = command.args(arguments).args(["--rate", "1"]).stderr(Stdio::piped()).spawn().unwrap();
+    while daemon.get("/api/suggest?type=metrics&q=it.cut").json().as_array().unwrap().is_empty() {
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = said.lines().last().unwrap();
+    let stored = line.strip_prefix("basalt: interrupted; ").and_then(|line| line.split(' ').next()).unwrap();
+    let stored: u32 = stored.parse().unwrap();
+    assert_eq!(output.status.code(), Some(75), "{said}");
+    assert!(line.contains("run the same again, it goes on in") && (1..200_000).contains(&stored), "{said}");
+    let again = String::from_utf8(run(&arguments).stdout).unwrap();
+    assert!(again.starts_with(&format!("{} points stored, 0 refused, {stored} lines", 200_000 - stored)), "{again}");
 }
 
 /// `C-IMPORT`: who is to mend a line is told which one of which file.
