@@ -44,6 +44,7 @@ mod query;
 mod query_stats;
 pub(crate) mod quick;
 mod route;
+mod scrub;
 mod search;
 mod service;
 mod stats;

@@ -31,7 +31,7 @@ use self::folder::DiskSpace;
 pub(crate) use self::folder::{check_no_folders, check_outside, check_target};
 use self::settings::settings;
 pub(crate) use self::tables::OpenTables;
-pub(crate) use self::upkeep::{backed_up, compacted, compacted_unless_told};
+pub(crate) use self::upkeep::{backed_up, compacted, compacted_unless_told, scrubbed};
 use crate::clock::WallClock;
 use crate::config::{self, Config, StoreKind};
 use crate::exit::{Exit, Failure};

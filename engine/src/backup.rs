@@ -49,23 +49,7 @@ pub struct BackedUp {
     pub created_ms: u64,
 }
 
-/// Keeps files from being deleted until it is dropped.
-struct Hold<'a>(&'a Core);
-
-impl Drop for Hold<'_> {
-    fn drop(&mut self) {
-        for id in self.0.held_files.end_hold() {
-            self.0.delete_file(id);
-        }
-    }
-}
-
 impl Core {
-    fn hold_files(&self) -> Hold<'_> {
-        self.held_files.hold();
-        Hold(self)
-    }
-
     /// Writes a backup into `target`, which must be absent or empty. Waits for a backup that is under way.
     ///
     /// # Errors

@@ -260,6 +260,12 @@ impl Core {
         }
     }
 
+    /// Has files that go from the manifest stay on the disk.
+    pub(crate) fn hold_files(&self) -> Hold<'_> {
+        self.held_files.hold();
+        Hold(self)
+    }
+
     pub(crate) fn manifest(&self) -> MutexGuard<'_, Manifest> {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -290,5 +296,16 @@ impl Core {
     pub(crate) fn fold(&self, name: Option<&str>) -> Option<&Arc<dyn Fold>> {
         let name = name?;
         self.folds.iter().find(|fold| fold.name() == name)
+    }
+}
+
+/// Keeps files from being deleted until it is dropped.
+pub(crate) struct Hold<'a>(&'a Core);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        for id in self.0.held_files.end_hold() {
+            self.0.delete_file(id);
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::options::{EngineOptions, Limits, Workers};
 use crate::progress::Progress;
 use crate::recovery::recover;
 use crate::reserve::Reserve;
+use crate::scrub::Scrubbed;
 use crate::sstable::BlockCache;
 use crate::stats::Stats;
 use crate::table::Table;
@@ -185,6 +186,18 @@ impl Engine {
             }
         }
         Ok(verified)
+    }
+
+    /// Reads the manifest, its copy and every file of tables and snapshots whole from the disk, and proves them, while writes and reads go on.
+    /// `tell` is called after each file of a table.
+    ///
+    /// Cost: reads all bytes but the log's; files that compactions replace meanwhile stay on the disk until it is done.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]: the engine closes; want of descriptors. Damage is in the answer, file by file.
+    pub fn scrub(&self, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Scrubbed> {
+        let _asked = self.core.jobs.begin()?;
+        self.core.scrub(tell)
     }
 
     /// Writes a backup of everything into `target`, which must be absent or empty, while writes go on: all that was

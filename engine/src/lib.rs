@@ -70,6 +70,7 @@ mod repair;
 mod reserve;
 mod reshape;
 mod scan_threads;
+mod scrub;
 mod side_log;
 #[cfg(any(test, feature = "sim"))]
 pub mod simulation;
@@ -92,5 +93,6 @@ pub use loss::Loss;
 pub use options::{EngineOptions, Limits, Workers};
 pub use progress::Progress;
 pub use repair::Repair;
+pub use scrub::Scrubbed;
 pub use sstable::{BlockCodec, BlockCodecs, BlockFigures, PackedBlock};
 pub use stats::Stats;

@@ -209,6 +209,23 @@ impl Manifest {
         self.bytes.len() as u64
     }
 
+    /// Holds what the disk has of it, and of its copy where there is one, against what they are to have; answers the bytes of each.
+    pub(crate) fn prove(&self) -> impl Iterator<Item = Result<u64>> {
+        let names = [Some(NAME), self.copy.is_some().then_some(COPY)];
+        names.into_iter().flatten().map(|name| self.prove_file(&self.dir.join(name)))
+    }
+
+    fn prove_file(&self, path: &Path) -> Result<u64> {
+        let file = self.fs.open(path).map_err(Error::io(IoOp::Open, path))?;
+        let mut bytes = vec![0; self.bytes.len()];
+        file.read_exact_at(0, &mut bytes).map_err(Error::io(IoOp::Read, path))?;
+        let differing = self.bytes.iter().zip(&bytes).zip(0..).find(|((kept, read), _)| kept != read);
+        match differing {
+            Some(((kept, read), offset)) => Err(corrupt(path, offset, "byte", (*kept).into(), (*read).into())),
+            None => Ok(self.offset()),
+        }
+    }
+
     /// Says behind the last edit that it is on disk.
     ///
     /// Neither synced nor needed: a power loss may take it or tear it, and a disk without room may refuse it. Then a

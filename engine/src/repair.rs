@@ -38,6 +38,8 @@ pub struct Repair {
     pub undone: Vec<Loss>,
     /// Files that could not be opened, or have another's name: they stay as they are.
     pub unopened: Vec<Loss>,
+    /// What is had whole from its other copy: nothing of it is lost.
+    pub mended: Vec<Error>,
     /// What it does not mend: the folder is to be restored from a backup.
     pub unmended: Vec<Error>,
     /// Originals that were put aside.
@@ -79,7 +81,7 @@ impl Folder {
             }
             (Err(error), _) => return Err(error),
         };
-        repair.losses.push(Loss { cells_count: Some(0), ..Loss::of(damage, 0, 0) });
+        repair.mended.push(damage);
         if fix {
             self.keep_aside(&self.dir.join(name), repair)?;
             // Whoever opens it writes the copy anew.

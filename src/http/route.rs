@@ -11,8 +11,8 @@ use axum::routing::{any, get, post};
 
 use super::error::ApiError;
 use super::{
-    annotation, assets, backup, classic, compact, expression, health, last, logs, page, process, put, query, search,
-    service, stats, store, suggest, tree, ts_meta, uid, uid_meta,
+    annotation, assets, backup, classic, compact, expression, health, last, logs, page, process, put, query, scrub,
+    search, service, stats, store, suggest, tree, ts_meta, uid, uid_meta,
 };
 use crate::app::App;
 
@@ -76,6 +76,7 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/store", post(store::shell))
         .route("/store/backup", post(backup::backup))
         .route("/store/compact", post(compact::compact))
+        .route("/store/verify", post(scrub::scrub))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics));

@@ -55,6 +55,20 @@ pub(super) async fn told(
     .await
 }
 
+/// As [`told`], for work that has something to tell also where it fails.
+pub(super) async fn told_anyway(
+    app: Arc<App>,
+    work: impl FnOnce(&App, &mut String) -> Result<(), Failure> + Send + 'static,
+) -> Result<Response, ApiError> {
+    printed(app, |app, out| {
+        let mut text = String::new();
+        let done = work(app, &mut text);
+        out.buffer.extend(text.bytes());
+        done.map(|()| false)
+    })
+    .await
+}
+
 /// Runs `work` with an operator's seat and streams what it prints, and at last whether the shell is to end, or how it failed.
 ///
 /// # Errors

@@ -1,18 +1,36 @@
 //! What operators have done with a store, by the command line or through a server, and what they are told of it.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
-use basalt_engine::BackedUp;
+use basalt_engine::{BackedUp, Engine};
 use basalt_schema::{Rollups, SchemaConfig};
-use basalt_store::{Compaction, Store, TableName};
+use basalt_store::{Compaction, Store, TableName, with_causes};
 
-use super::failed;
+use super::{failed, refused};
 use crate::exit::{Exit, Failure};
 
 /// What a backup is told as.
 pub(crate) fn backed_up(done: &BackedUp, target: &Path) -> String {
     let BackedUp { files_count, bytes, sequence, .. } = done;
     format!("backed up {files_count} files, {bytes} bytes, up to change {sequence}, into {}\n", target.display())
+}
+
+/// Proves the files of an open engine; `told` gets a line for each that is damaged, and how many are not.
+///
+/// # Errors
+///
+/// Exit code 5: damage. The engine closes.
+pub(crate) fn scrubbed(engine: &Engine, told: &mut String) -> Result<(), Failure> {
+    let found = engine.scrub(&mut |_| {}).map_err(|cause| refused(&cause))?;
+    for damage in &found.damages {
+        tracing::error!("{}", with_causes(damage));
+        writeln!(told, "{}", with_causes(damage)).unwrap_or_default();
+    }
+    writeln!(told, "{} files, {} bytes: proved", found.files_count, found.bytes).unwrap_or_default();
+    let count = found.damages.len();
+    let line = format!("{count} files are damaged; stop the server, and `basalt repair` tells what can be had of them");
+    if count > 0 { Err(Failure::new(Exit::Damage, line)) } else { Ok(()) }
 }
 
 /// Flushes and compacts a table, and tells how large it was and is.

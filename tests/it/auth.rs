@@ -30,6 +30,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("a", "POST", "/store"),
     ("a", "POST", "/store/backup"),
     ("a", "POST", "/store/compact"),
+    ("a", "POST", "/store/verify"),
     ("pwa", "POST", "/api/put"),
     ("pwa", "POST", "/API/V1/Put"),
     ("pwa", "POST", "/api/rollup"),

@@ -130,3 +130,33 @@ fn names_whose_forward_file_is_lost_come_back_by_uid_fsck() {
     assert_eq!(values(&daemon, "web.requests"), [100]);
     assert_eq!(values(&daemon, "oven.temperature"), (0..11).collect::<Vec<_>>());
 }
+
+/// A byte that went bad in a file that nobody reads is told by the server that runs on it.
+#[test]
+fn a_running_server_proves_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    let url = format!("http://127.0.0.1:{}", daemon.port());
+    put(&daemon, "m", 0, 300);
+    assert_eq!(run(&["compact", "--url", &url]).status.code(), Some(0));
+    let verify = |code: i32| {
+        let output = run(&["verify", "--url", &url]);
+        assert_eq!(output.status.code(), Some(code));
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [told, _] = verify(0);
+    assert!(told.ends_with(" bytes: proved\n") && told.lines().count() == 1, "{told}");
+    let mut files = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|end| end == "sst")).unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[40] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let [told, failed] = verify(5);
+    assert!(told.starts_with(&format!("{} is damaged at offset", file.display())), "{told}");
+    assert_eq!(
+        failed,
+        "basalt: 1 files are damaged; stop the server, and `basalt repair` tells what can be had of them\n"
+    );
+    assert_eq!(run(&["verify", "--url", &url, "--data-dir", "x"]).status.code(), Some(2));
+}
