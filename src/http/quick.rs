@@ -175,6 +175,8 @@ impl Connection<'_> {
             if self.buffer.is_empty() {
                 match self.receive(silence.as_mut(), stopping.as_mut()).await {
                     Woken::Received => {}
+                    // A request that came and is not seen yet began before the server's end too.
+                    Woken::Stopping if self.has_unread() => continue,
                     Woken::Over | Woken::Silent | Woken::Stopping => return Ended::Closed,
                 }
             }
@@ -313,6 +315,11 @@ impl Connection<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the system holds bytes for it of which the runtime has not heard, as on a machine that has other things to do.
+    fn has_unread(&self) -> bool {
+        rustix::io::ioctl_fionread(self.reader.as_ref()).is_ok_and(|count| count > 0)
     }
 
     /// Answers what became of the points.
