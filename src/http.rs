@@ -169,31 +169,30 @@ fn dress(headers: &mut HeaderMap, nosniff: bool) {
 }
 
 async fn dispatch(app: &App, mut router: Router, mut request: Request) -> Response {
-    if let Err(error) = body::refuse_chunked(&app.config, request.headers()) {
-        return error.into_response();
+    match admit(app, &mut request) {
+        Ok(()) => router.call(request).await.unwrap_or_else(|never: Infallible| match never {}),
+        Err(error) => jsonp::refusal(&request, error),
     }
-    if route::is_api(request.uri().path())
-        && let Err(error) = admit(&request)
-    {
-        return error.into_response();
-    }
-    let plain = match route::plain(request.uri()) {
-        Ok(plain) => plain,
-        Err(error) => return error.into_response(),
-    };
-    match gate::admit(app, plain.path(), &request) {
-        Ok(role) => drop(request.extensions_mut().insert(role)),
-        Err(error) => return error.into_response(),
-    }
-    if !mode::serves(&app.config, plain.path()) {
-        return ApiError::no_endpoint().into_response();
-    }
-    *request.uri_mut() = plain;
-    router.call(request).await.unwrap_or_else(|never: Infallible| match never {})
 }
 
-/// What OpenTSDB refuses before it looks at the endpoint.
-fn admit(request: &Request) -> Result<(), ApiError> {
+/// Gives a request that an endpoint may serve its asker's role and the endpoint's plain name.
+fn admit(app: &App, request: &mut Request) -> Result<(), ApiError> {
+    body::refuse_chunked(&app.config, request.headers())?;
+    if route::is_api(request.uri().path()) {
+        check_call(request)?;
+    }
+    let plain = route::plain(request.uri())?;
+    let role = gate::admit(app, plain.path(), request)?;
+    request.extensions_mut().insert(role);
+    if !mode::serves(&app.config, plain.path()) {
+        return Err(ApiError::no_endpoint());
+    }
+    *request.uri_mut() = plain;
+    Ok(())
+}
+
+/// Refuses what OpenTSDB refuses before it looks at the endpoint.
+fn check_call(request: &Request) -> Result<(), ApiError> {
     if !matches!(*request.method(), Method::GET | Method::POST | Method::PUT | Method::DELETE) {
         return Err(ApiError::method(request.method()));
     }

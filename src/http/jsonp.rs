@@ -48,12 +48,19 @@ fn is_name(name: &str) -> bool {
 
 /// Serves a request and wraps its answer if a callback is named.
 pub(crate) async fn wrap(request: Request, next: Next) -> Response {
-    let name = match callback(&request) {
-        Ok(Some(name)) => name,
-        Ok(None) => return next.run(request).await,
-        Err(error) => return error.into_response(),
-    };
-    let mut response = next.run(request).await;
+    match callback(&request) {
+        Ok(name) => wrapped(name, next.run(request).await),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// The answer to a request that no endpoint is asked to serve, wrapped if a callback is named.
+pub(crate) fn refusal(request: &Request, error: ApiError) -> Response {
+    callback(request).map_or_else(IntoResponse::into_response, |name| wrapped(name, error.into_response()))
+}
+
+fn wrapped(name: Option<String>, mut response: Response) -> Response {
+    let Some(name) = name else { return response };
     let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
     if !kind.starts_with(b"application/json") {
         return response;

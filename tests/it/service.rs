@@ -69,7 +69,7 @@ fn the_end_of_a_long_answer_of_http_1_0_is_that_of_its_connection() {
 #[test]
 fn json_comes_back_as_the_argument_of_the_callback() {
     let daemon = Daemon::memory();
-    for path in ["/api/version?jsonp=cb", "/api/nosuch?jsonp=cb", "/api/put?jsonp=cb"] {
+    for path in ["/api/version?jsonp=cb", "/api/nosuch?jsonp=cb", "/api/put?jsonp=cb", "/api/v1x/query?jsonp=cb"] {
         let told = daemon.client().request("GET", path, &[("Accept-Encoding", "gzip")], b"").unwrap();
         let text = told.text();
         assert!(text.starts_with("cb({") && text.ends_with("})"), "{path}: {text}");
