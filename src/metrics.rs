@@ -338,6 +338,8 @@ impl Page {
                 "Compactions that failed and are tried again, and splits of regions that grew too large.",
                 stats.compaction_failures,
             ),
+            ("basalt_scrubbed_bytes_total", "counter", "Bytes of files that were proved.", stats.scrubbed_bytes),
+            ("basalt_scrub_damages_total", "counter", "Damaged files that were met.", stats.scrub_damages),
             (
                 "basalt_batches_refused_for_memory_total",
                 "counter",

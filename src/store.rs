@@ -244,6 +244,7 @@ fn limits(config: &config::Store) -> Limits {
         block_cache_bytes: config.block_cache_bytes,
         bloom_filters_bytes: config.bloom_filters_bytes,
         reserve_bytes: config.reserve_bytes,
+        scrub_interval: config.scrub_interval_ms,
         ..Limits::default()
     }
 }

@@ -1,4 +1,4 @@
-//! The engine's threads: one writes the log, one flushes, some compact.
+//! The engine's threads: one writes the log, one flushes, some compact, one proves files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,6 +37,10 @@ impl Background {
         self.spawn(core, "flush", |core| core.work(Work::Flush, Core::flush_due))?;
         for _ in 0..core.limits.compaction_threads {
             self.spawn(core, "compact", |core| core.work(Work::Compact, Core::compact_due))?;
+        }
+        let interval = core.limits.scrub_interval;
+        if !interval.is_zero() {
+            self.spawn(core, "scrub", move |core| core.keep_scrubbing(interval))?;
         }
         Ok(())
     }
@@ -211,6 +215,8 @@ impl Core {
             compacted_bytes: self.counters.compacted_bytes.load(Ordering::Relaxed),
             flush_failures: self.counters.flush_failures.load(Ordering::Relaxed),
             compaction_failures: self.counters.compaction_failures.load(Ordering::Relaxed),
+            scrubbed_bytes: self.counters.scrubbed_bytes.load(Ordering::Relaxed),
+            scrub_damages: self.counters.scrub_damages.load(Ordering::Relaxed),
             refused_for_memory: self.counters.refused_for_memory.load(Ordering::Relaxed),
             block_cache_bytes: self.cache.bytes(),
             block_cache_hits: self.cache.hits.load(Ordering::Relaxed),

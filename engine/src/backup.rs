@@ -136,7 +136,7 @@ impl Core {
         let to = file.id.path(target);
         let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let go_on = || self.jobs.check_goes_on(0);
-        open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache)?.verify_while(go_on)?;
+        open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache)?.verify_while(|_| go_on())?;
         let (bytes, crc) = match self.fs.link(&from, &to) {
             Ok(()) => {
                 made.push(name.clone());

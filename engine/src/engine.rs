@@ -49,15 +49,6 @@ pub struct Engine {
     open: Mutex<Option<Open>>,
 }
 
-/// What [`Engine::verify`] proved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Verified {
-    /// Files.
-    pub files_count: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
 /// What an engine lets go of when it closes, in this order.
 #[derive(Debug)]
 struct Open {
@@ -172,29 +163,22 @@ impl Engine {
         self.core.compact_due()
     }
 
-    /// Reads every file whole and proves it; answers how many files and bytes were proved.
+    /// Proves everything as [`Engine::scrub`] does.
     ///
     /// # Errors
-    /// The first damage, with file and offset.
-    pub fn verify(&self) -> Result<Verified> {
-        let mut verified = Verified::default();
-        for (_, region) in self.core.all_regions() {
-            for file in &region.view().files {
-                file.table.verify()?;
-                verified.bytes += file.table.file_bytes();
-                verified.files_count += 1;
-            }
-        }
-        Ok(verified)
+    /// Those of it; the first damage, with file and offset.
+    pub fn verify(&self) -> Result<Scrubbed> {
+        let mut found = self.scrub(&mut |_| {})?;
+        if found.damages.is_empty() { Ok(found) } else { Err(found.damages.swap_remove(0)) }
     }
 
     /// Reads the manifest, its copy and every file of tables and snapshots whole from the disk, and proves them, while writes and reads go on.
-    /// `tell` is called after each file of a table.
+    /// Files that compactions replace before it is their turn are passed over. `tell` is called after each file of a table.
     ///
-    /// Cost: reads all bytes but the log's; files that compactions replace meanwhile stay on the disk until it is done.
+    /// Cost: reads all bytes but the log's.
     ///
     /// # Errors
-    /// [`Error::Closed`]: the engine closes; want of descriptors. Damage is in the answer, file by file.
+    /// [`Error::Closed`]: the engine closes; want of descriptors. Damage is in the answer, file by file, and logged.
     pub fn scrub(&self, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Scrubbed> {
         let _asked = self.core.jobs.begin()?;
         self.core.scrub(tell)

@@ -1,10 +1,10 @@
-//! Files that something let go of while backups read them: they are deleted when no backup holds files any more.
+//! Files that something let go of while others read them by name: they are deleted when nobody holds files any more.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::id::FileId;
 
-/// Which files backups keep from being deleted.
+/// Which files backups, and whoever opens one, keep from being deleted.
 #[derive(Debug, Default)]
 pub(crate) struct HeldFiles {
     /// Leaf lock.
@@ -13,19 +13,19 @@ pub(crate) struct HeldFiles {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Backups that hold all files.
+    /// Who holds all files.
     holders: usize,
     /// To be deleted after them.
     deferred: Vec<FileId>,
 }
 
 impl HeldFiles {
-    /// Counts one more backup: no file is deleted until it ends.
+    /// Counts one holder more: no file is deleted until it ends.
     pub(crate) fn hold(&self) {
         self.state().holders += 1;
     }
 
-    /// Counts one backup less; answers the files that are to be deleted now.
+    /// Counts one holder less; answers the files that are to be deleted now.
     pub(crate) fn end_hold(&self) -> Vec<FileId> {
         let mut state = self.state();
         assert!(state.holders > 0, "BUG: files are let go of more often than they are held");
@@ -33,7 +33,7 @@ impl HeldFiles {
         if state.holders > 0 { Vec::new() } else { std::mem::take(&mut state.deferred) }
     }
 
-    /// Whether a backup may be reading a file, which is then deleted after it.
+    /// Whether somebody holds a file, which is then deleted after that.
     pub(crate) fn defer(&self, id: FileId) -> bool {
         let mut state = self.state();
         let is_held = state.holders > 0;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_deleted_after_the_last_backup_that_may_read_them() {
+    fn files_are_deleted_after_the_last_that_holds_them() {
         let held = HeldFiles::default();
         assert!(!held.defer(FileId(1)), "nobody holds it");
         held.hold();

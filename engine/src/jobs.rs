@@ -83,6 +83,15 @@ impl Jobs {
         if cells_count.is_multiple_of(LOOK_CELLS) && self.is_stopped() { Err(Error::Closed) } else { Ok(()) }
     }
 
+    /// Sleeps so long.
+    ///
+    /// # Errors
+    /// `Closed`: the engine closes, at once.
+    pub(crate) fn sleep(&self, time: Duration) -> Result<()> {
+        let state = self.changed.wait_timeout_while(self.state(), time, |state| !state.stopped);
+        if state.unwrap_or_else(PoisonError::into_inner).0.stopped { Err(Error::Closed) } else { Ok(()) }
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.state().stopped
     }

@@ -17,7 +17,8 @@
 //! | SSTable | `sstable`, with its blocks in memory; its filters `bloom` |
 //! | merge | `merge` over the streams of `source` |
 //! | read | `read` |
-//! | backup and restore; proof, look and repair of a closed folder | `backup`, which keeps files by `held_files`; `audit`, `inspect`, `repair` |
+//! | backup and restore; proof of an open folder | `backup`, which keeps files by `held_files`; `scrub` |
+//! | proof, look and repair of a closed folder | `audit`, `inspect`, `repair` |
 //! | manifest | `manifest`; tables and regions at work are `table`, `region`, changed by `reshape` and `admin` |
 //! | what others derive from rows | `side_log` |
 //! | files, clock, chance | [`io`] |
@@ -85,7 +86,7 @@ mod write;
 
 pub use audit::{AuditedFile, FileKind, Folder, Owner};
 pub use backup::{BackedUp, restore};
-pub use engine::{Engine, Verified};
+pub use engine::Engine;
 pub use error::{Error, Result};
 pub use health::{Health, PoisonHook};
 pub use inspect::{SstableFigures, SstableFile};

@@ -52,6 +52,8 @@ pub struct Limits {
     pub compaction_files_min: usize,
     /// Files merged at once, at most.
     pub compaction_files_max: usize,
+    /// How long after its last proof a file is read and proved anew, unasked; zero for never (HDFS: `dfs.datanode.scan.period.hours`).
+    pub scrub_interval: Duration,
     /// Bytes of files at which a region is split, unless its table says otherwise.
     pub region_bytes_max: u64,
     /// For how long after their time tombstones outlive major compactions (HBase: `hbase.hstore.time.to.purge.deletes`);
@@ -109,6 +111,7 @@ impl Default for Limits {
             compaction_threads: 1,
             compaction_files_min: 4,
             compaction_files_max: 10,
+            scrub_interval: Duration::from_hours(21 * 24),
             region_bytes_max: basalt_store::REGION_BYTES_MAX_DEFAULT,
             purge_delay: Duration::ZERO,
             versions_default: 1,

@@ -8,7 +8,7 @@ pub(crate) fn millis(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Counters of flush and compaction. All relaxed: each is read for itself.
+/// Counters of flush, compaction and scrub. All relaxed: each is read for itself.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) splits: AtomicU64,
@@ -18,6 +18,8 @@ pub(crate) struct Counters {
     pub(crate) compacted_bytes: AtomicU64,
     pub(crate) flush_failures: AtomicU64,
     pub(crate) compaction_failures: AtomicU64,
+    pub(crate) scrubbed_bytes: AtomicU64,
+    pub(crate) scrub_damages: AtomicU64,
     pub(crate) refused_for_memory: AtomicU64,
 }
 
@@ -67,6 +69,10 @@ pub struct Stats {
     pub flush_failures: u64,
     /// Compactions, and splits of regions that grew too large, that failed; those nobody asked for are tried again.
     pub compaction_failures: u64,
+    /// Bytes of files that were read and proved since the engine was opened, each as often as it was.
+    pub scrubbed_bytes: u64,
+    /// Damaged files that were met doing so, each as often as it was.
+    pub scrub_damages: u64,
     /// Batches refused because memtables held too much.
     pub refused_for_memory: u64,
     /// How far the clock is behind the last time that the store gave, which goes on until the clock is there.

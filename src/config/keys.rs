@@ -132,6 +132,7 @@ keys! {
     store.block_cache_bytes [0..=1 << 40]: "bytes of blocks of files, and of their indexes, kept in memory";
     store.bloom_filters_bytes [0..=1 << 40]: "bytes of bloom filters of files kept in memory, of which one may have an eighth";
     store.reserve_bytes [0..=64 << 30]: "length of the file RESERVE, which is released on a full disk so that memtables can still be flushed; 0 for none";
+    store.scrub_interval_ms: "how long after its last proof a file is read and proved anew while the server runs (three weeks unless set), so that damage is told before somebody needs the bytes; 0 is never";
     hbase.masters: "masters or region servers of store hbase, host:port with comma between them";
     hbase.zookeeper_quorum: "ZooKeeper's servers, asked for the cluster where no masters are named";
     hbase.zookeeper_root: "node of ZooKeeper's below which HBase keeps its own";

@@ -189,6 +189,7 @@ pub(crate) struct Store {
     pub(crate) block_cache_bytes: u64,
     pub(crate) bloom_filters_bytes: u64,
     pub(crate) reserve_bytes: u64,
+    pub(crate) scrub_interval_ms: Duration,
 }
 
 impl Default for Store {
@@ -205,6 +206,7 @@ impl Default for Store {
             block_cache_bytes: engine.block_cache_bytes,
             bloom_filters_bytes: engine.bloom_filters_bytes,
             reserve_bytes: engine.reserve_bytes,
+            scrub_interval_ms: engine.scrub_interval,
         }
     }
 }

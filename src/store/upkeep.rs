@@ -24,7 +24,6 @@ pub(crate) fn backed_up(done: &BackedUp, target: &Path) -> String {
 pub(crate) fn scrubbed(engine: &Engine, told: &mut String) -> Result<(), Failure> {
     let found = engine.scrub(&mut |_| {}).map_err(|cause| refused(&cause))?;
     for damage in &found.damages {
-        tracing::error!("{}", with_causes(damage));
         writeln!(told, "{}", with_causes(damage)).unwrap_or_default();
     }
     writeln!(told, "{} files, {} bytes: proved", found.files_count, found.bytes).unwrap_or_default();

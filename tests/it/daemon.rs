@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::http::{Client, Response, TIMEOUT};
 
@@ -136,6 +137,15 @@ impl Drop for Daemon {
             drop(self.child.kill());
             drop(self.child.wait());
         }
+    }
+}
+
+/// Waits until `is` holds.
+pub(crate) fn wait_for(what: &str, is: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_mins(1);
+    while !is() {
+        assert!(Instant::now() < until, "{what} did not come");
+        std::thread::yield_now();
     }
 }
 

@@ -2,25 +2,15 @@
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, run};
+use crate::daemon::{Daemon, run, wait_for};
 
 /// A daemon over memory with these settings.
 fn with(config: &str) -> (Daemon, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     (Daemon::start(&folder.path().join("data"), "memory", config), folder)
-}
-
-/// Waits until `is` holds.
-fn wait_for(what: &str, is: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_mins(1);
-    while !is() {
-        assert!(Instant::now() < until, "{what} did not come");
-        std::thread::yield_now();
-    }
 }
 
 /// `count` points of one series, a second apart.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::daemon::{Daemon, run};
+use crate::daemon::{Daemon, run, wait_for};
 
 /// What a command answers, with its exit code checked.
 fn told(data: &Path, code: i32, words: &[&str]) -> String {
@@ -136,7 +136,7 @@ fn names_whose_forward_file_is_lost_come_back_by_uid_fsck() {
 fn a_running_server_proves_its_files() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let daemon = Daemon::start(&data, "embedded", "");
+    let daemon = Daemon::start(&data, "embedded", "[store]\nscrub_interval_ms = 1\n");
     let url = format!("http://127.0.0.1:{}", daemon.port());
     put(&daemon, "m", 0, 300);
     assert_eq!(run(&["compact", "--url", &url]).status.code(), Some(0));
@@ -151,7 +151,9 @@ fn a_running_server_proves_its_files() {
     let file = files.find(|path| path.extension().is_some_and(|end| end == "sst")).unwrap();
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[40] ^= 1;
+    assert_eq!(daemon.metric("basalt_scrub_damages_total"), 0);
     std::fs::write(&file, bytes).unwrap();
+    wait_for("a proof that nobody asked for", || daemon.metric("basalt_scrub_damages_total") > 0);
     let [told, failed] = verify(5);
     assert!(told.starts_with(&format!("{} is damaged at offset", file.display())), "{told}");
     assert_eq!(

@@ -275,6 +275,8 @@ fn metrics_tell_how_things_stand() {
         ("basalt_file_index_bytes", 0.0, 1e6),
         ("basalt_flush_failures_total", 0.0, 0.0),
         ("basalt_compaction_failures_total", 0.0, 0.0),
+        ("basalt_scrubbed_bytes_total", 0.0, 1e6),
+        ("basalt_scrub_damages_total", 0.0, 0.0),
         ("basalt_batches_refused_for_memory_total", 0.0, 0.0),
         ("basalt_block_cache_hits_total", 0.0, 1e6),
         ("basalt_block_cache_misses_total", 0.0, 1e6),

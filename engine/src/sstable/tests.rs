@@ -306,7 +306,7 @@ fn verify_reads_every_block_and_asks_behind_each_whether_it_goes_on() {
     assert_eq!(table.metadata().cells_count, mixed_cells().len() as u64);
     let ask = |asked_max| {
         let mut asked = 0;
-        let proved = table.verify_while(|| {
+        let proved = table.verify_while(|_| {
             asked += 1;
             if asked < asked_max { Ok(()) } else { Err(Error::Closed) }
         });

@@ -1,5 +1,7 @@
 //! A damaged bloom filter costs reads of blocks, and nothing else.
 
+use std::time::Duration;
+
 use super::super::counts::heard;
 use super::*;
 
@@ -32,6 +34,8 @@ fn a_start_goes_on_without_it_and_says_so() {
             let got = engine.get(&name(), Get::rows(keys.collect())).wait().unwrap();
             assert_eq!(tests::rows(&got), all());
             assert!(engine.verify().unwrap_err().to_string().contains(&file.name));
+            engine.core.scrub_slowly(Duration::ZERO, Duration::ZERO, &|_| Ok(())).unwrap();
+            assert_eq!(engine.stats().scrub_damages, 2);
             end(engine);
         });
         let told = lines.into_iter().filter(|line| line.contains("bloom filter")).collect::<Vec<_>>();

@@ -1,5 +1,8 @@
 //! Damage of an open engine's files, told while it works.
 
+use std::cell::RefCell;
+use std::time::Duration;
+
 use super::*;
 
 fn scrub(engine: &Engine) -> (u64, Vec<String>) {
@@ -40,4 +43,45 @@ fn a_scrub_tells_every_damaged_file_and_the_engine_goes_on() {
     engine.pump().unwrap();
     engine.close().unwrap();
     assert!(matches!(engine.scrub(&mut |_| {}), Err(Error::Closed)));
+}
+
+/// From a moment on: the files whose turn was before are left out. One that goes before its turn is passed over.
+#[test]
+fn a_scrub_that_nobody_asked_for_takes_its_time() {
+    const INTERVAL: Duration = Duration::from_hours(21 * 24);
+    let fs = store();
+    let sstables: Vec<_> = audit(&fs).into_iter().filter(|file| file.kind == FileKind::Sstable).collect();
+    let engine = Engine::open(engine_options(&fs)).unwrap();
+    let manifest: u64 = engine.core.manifest().prove().map(Result::unwrap).sum();
+    let slept = RefCell::new(Vec::new());
+    let scrub = |begin| {
+        slept.take();
+        let before = engine.stats().scrubbed_bytes;
+        let sleep = |time| {
+            slept.borrow_mut().push(time);
+            Ok(())
+        };
+        engine.core.scrub_slowly(INTERVAL, begin, &sleep).unwrap();
+        let slept: Duration = slept.borrow().iter().sum();
+        (engine.stats().scrubbed_bytes - before - manifest, slept)
+    };
+    let bytes: u64 = sstables.iter().map(|file| file.bytes).sum();
+    let (proved, slept_all) = scrub(Duration::ZERO);
+    assert!(proved == bytes && INTERVAL <= slept_all && slept_all < INTERVAL + Duration::from_secs(1), "{slept_all:?}");
+    let (proved, slept_less) = scrub(INTERVAL / 2);
+    assert!(proved < bytes && proved >= bytes / 2 && slept_less < INTERVAL / 2 + Duration::from_secs(1), "{proved}");
+    let is_of_snapshot = |file: &&AuditedFile| file.owners.iter().all(|owner| owner.snapshot.is_some());
+    let of_snapshot = sstables.iter().find(is_of_snapshot).unwrap();
+    fs.flip_bit(&Path::new(DIR).join(&of_snapshot.name), 60, 1).unwrap();
+    assert_eq!(scrub(Duration::ZERO).0, bytes - of_snapshot.bytes);
+    assert_eq!(engine.stats().scrub_damages, 1);
+    let compact = std::sync::Once::new();
+    let sleep = |_| {
+        compact.call_once(|| engine.compact(&name(), Compaction::Major).unwrap());
+        Ok(())
+    };
+    engine.core.scrub_slowly(INTERVAL, Duration::ZERO, &sleep).unwrap();
+    assert!(engine.stats().scrubbed_bytes > 0 && engine.stats().scrub_damages == 2, "what is gone is no damage");
+    let gone = engine.core.scrub_slowly(INTERVAL, Duration::ZERO, &|_| Err(Error::Closed));
+    assert!(matches!(gone, Err(Error::Closed)));
 }
