@@ -137,7 +137,8 @@ impl Manifest {
             catalog: Catalog::new(),
         };
         let end = manifest.replay(&bytes, &path, version)?;
-        bytes.truncate(end);
+        // A file may end within the zeros behind its last edit.
+        bytes.resize(end, 0);
         manifest.bytes = bytes;
         Ok(Found { manifest, version, len })
     }

@@ -380,6 +380,33 @@ fn a_mark_that_a_power_loss_took_or_tore_is_no_damage() {
     }
 }
 
+/// A power loss may leave any part of the last edit, which is in no copy yet. Whole but for the zeros behind it, it holds.
+#[test]
+fn a_last_edit_that_is_cut_anywhere_holds_or_not() {
+    let fs = SimFs::new(1);
+    let mut manifest = create(&fs);
+    let mut whole_count = 0;
+    for edit in edits() {
+        let (before, offset, disk) = (manifest.catalog().clone(), manifest.offset(), fs.snapshot());
+        manifest.append(&[edit]).unwrap();
+        for cut in offset..=manifest.offset() {
+            let disk = disk.snapshot();
+            let file = disk.open_rw(&Path::new(DIR).join(NAME)).unwrap();
+            let [begin, end] = [offset, cut].map(|at| usize::try_from(at).unwrap());
+            file.write_at(offset, &manifest.bytes[begin..end]).unwrap();
+            file.set_len(cut).unwrap();
+            let mut found = open(&disk).unwrap();
+            let is_whole = found.catalog() == manifest.catalog();
+            assert!(is_whole || found.catalog() == &before, "cut at {cut}");
+            whole_count += u32::from(is_whole && cut < manifest.offset());
+            found.append(&[Edit::SetNamespace(NamespaceDescriptor::new("next"))]).unwrap();
+            let again = open(&disk.power_loss(LossMode::Hostile)).unwrap();
+            assert_eq!(again.catalog(), found.catalog(), "cut at {cut}");
+        }
+    }
+    assert!(whole_count > 0, "no edit has zeros behind it");
+}
+
 fn copied(fs: &SimFs) -> Result<Option<Catalog>> {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
     Manifest::copied(&fs, Path::new(DIR))
