@@ -32,8 +32,8 @@ pub struct Scrubbed {
 }
 
 impl Core {
-    /// Proves the manifest, its copy, and every file that a region or a snapshot names, and goes on to name until it is its turn. Of the log
-    /// nothing is read: its bytes are in files soon.
+    /// Proves the manifest, its copy, and every file that a region or a snapshot names. One that is not named any more when its turn comes is
+    /// passed over. The log is not read: its bytes are in files soon.
     ///
     /// # Errors
     /// [`Error::Closed`]: the engine closes. Want of descriptors. Damage is in the answer, file by file.
