@@ -40,7 +40,9 @@ impl Background {
         }
         let interval = core.limits.scrub_interval;
         if !interval.is_zero() {
-            self.spawn(core, "scrub", move |core| core.keep_scrubbing(interval))?;
+            // It changes nothing: where it dies all else goes on, and nothing is proved unasked until the next start.
+            let core = Arc::clone(core);
+            self.start_thread("scrub", move || core.keep_scrubbing(interval))?;
         }
         Ok(())
     }
@@ -55,6 +57,10 @@ impl Background {
                 core.close_gathered();
             }
         };
+        self.start_thread(name, run)
+    }
+
+    fn start_thread(&mut self, name: &'static str, run: impl FnOnce() + Send + 'static) -> Result<()> {
         let thread = std::thread::Builder::new().name(name.into()).spawn(run);
         self.threads.push(thread.map_err(Error::no_thread(name))?);
         Ok(())

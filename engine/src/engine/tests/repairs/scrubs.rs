@@ -1,7 +1,10 @@
 //! Damage of an open engine's files, told while it works.
 
 use std::cell::RefCell;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
+
+use basalt_store::{Clock, Timestamp};
 
 use super::*;
 
@@ -81,7 +84,33 @@ fn a_scrub_that_nobody_asked_for_takes_its_time() {
         Ok(())
     };
     engine.core.scrub_slowly(INTERVAL, Duration::ZERO, &sleep).unwrap();
-    assert!(engine.stats().scrubbed_bytes > 0 && engine.stats().scrub_damages == 2, "what is gone is no damage");
+    assert_eq!(engine.stats().scrub_damages, 2, "what is gone is no damage");
     let gone = engine.core.scrub_slowly(INTERVAL, Duration::ZERO, &|_| Err(Error::Closed));
     assert!(matches!(gone, Err(Error::Closed)));
+}
+
+/// Tells that the scrub asked for the time, and has it die of that.
+#[derive(Debug)]
+struct DeadlyClock(SyncSender<()>);
+
+impl Clock for DeadlyClock {
+    fn now(&self) -> Timestamp {
+        if std::thread::current().name() == Some("scrub") {
+            self.0.send(()).unwrap();
+            panic!("a scrub dies of this");
+        }
+        Timestamp(1)
+    }
+}
+
+#[test]
+fn a_scrub_that_dies_takes_nothing_with_it() {
+    let (tell, told) = sync_channel(1);
+    let options =
+        EngineOptions { clock: Arc::new(DeadlyClock(tell)), workers: Workers::Threads, ..engine_options(&store()) };
+    let engine = Engine::open(options).unwrap();
+    told.recv().unwrap();
+    // It waits for the threads.
+    engine.close().unwrap();
+    assert_eq!(engine.health(), Health::Ok);
 }
